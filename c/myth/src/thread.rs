@@ -259,7 +259,7 @@ pub(crate) fn create(
 fn begin_at_once(thread: *const Thread, handle: &mut JoinHandle<()>) {
     // SAFETY: *three holds*: its creator has not stored its handle.
     let thread = unsafe { &*thread };
-    if handle.run_if_next().is_some() {
+    if handle.run_if_newest().is_some() {
         return;
     }
     // The creator has used up its turn, so it goes behind all others. The new thread, which is the next to run, may
@@ -393,7 +393,7 @@ fn wait_until_stored(thread: &Thread, limit: TimeLimit) -> Result<(), c_int> {
 fn wait_for(handle: &mut JoinHandle<()>, limit: TimeLimit) -> Result<(), c_int> {
     match limit {
         TimeLimit::ToTheEnd | TimeLimit::Until(None) => {
-            if across(|| handle.run_if_next()).is_none() {
+            if across(|| handle.run_if_newest()).is_none() {
                 // How its job ended is the runtime's affair.
                 let _ended = wait(handle);
             }

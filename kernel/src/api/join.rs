@@ -218,13 +218,26 @@ impl<T> JoinHandle<T> {
     /// to wait for the job. Returns the job's output, if it has ended and left one.
     #[inline]
     pub fn run_if_next(&mut self) -> Option<T> {
+        self.run_nested::<false>()
+    }
+
+    /// As [`run_if_next`](JoinHandle::run_if_next), also if others are to run before it on the calling worker, but none
+    /// was queued later than the fiber; and its timers may be late by half a millisecond. For programs whose threads
+    /// fork and join in depth, and expect no turns meanwhile.
+    #[inline]
+    pub fn run_if_newest(&mut self) -> Option<T> {
+        self.run_nested::<true>()
+    }
+
+    #[inline(always)]
+    fn run_nested<const EAGER: bool>(&mut self) -> Option<T> {
         let job = self.job.as_ref()?;
         if job.header().state.is_done() || !job.header().is_fiber() {
             return None;
         }
         let mut output = MaybeUninit::<T>::uninit();
         // SAFETY: this is the job's only handle, and `T` is its output. If that is there, none is taken from the job.
-        match unsafe { nested::run_if_next(job, output.as_mut_ptr().cast()) } {
+        match unsafe { nested::run_if_next::<EAGER>(job, output.as_mut_ptr().cast()) } {
             Joined::Known => return None,
             Joined::Gone => mem::forget(self.job.take()),
             Joined::Taken => drop(self.job.take()),

@@ -77,6 +77,32 @@ fn an_owner_against_two_thieves() {
     });
 }
 
+/// The owner takes back what it has queued last, while a thief steals: each job is taken once, and what is before it stays
+/// in order.
+#[test]
+fn an_owner_takes_the_last_against_a_thief() {
+    loom::model(|| {
+        let jobs = Arc::new(Jobs::new(3));
+        let (mut owner, thief) = ring::new();
+        push(&mut owner, &jobs, 0);
+        let stealing = {
+            let jobs = jobs.clone();
+            thread::spawn(move || [steal(&thief, &jobs), steal(&thief, &jobs)].concat())
+        };
+        let last = jobs.queue(1);
+        assert_eq!(owner.push(last), Ok(()));
+        if owner.pop_last(last).is_some() {
+            assert_eq!(jobs.take(last), 1);
+        }
+        push(&mut owner, &jobs, 2);
+        let taken: Vec<_> = std::iter::from_fn(|| pop(&mut owner, &jobs)).collect();
+        assert_in_order(&taken);
+        assert_in_order(&stealing.join().unwrap());
+        assert_eq!(owner.len(), 0);
+        jobs.assert_all_taken();
+    });
+}
+
 /// The owner reuses slots that a thief reads at the same time: the thief discards what it read before.
 #[test]
 fn reused_slots_against_a_thief() {

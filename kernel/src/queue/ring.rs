@@ -11,6 +11,8 @@
 //! is valid only if it succeeds. The design is that of Go's local run queue, except that the counters do not wrap, so
 //! that a thief that was preempted for hours cannot succeed.
 //!
+//! The owner also takes the last job, if its creator joins it ([`RingOwner::pop_last`]).
+//!
 //! Rejected: a full ring gives half of its jobs to the injector, as in Go. That lost the order of the jobs: with 10,000
 //! runnable jobs, timers waited for 120 ms. New jobs go to the overflow queue instead.
 
@@ -24,6 +26,10 @@ use crate::sys::{AtomicPtr, AtomicU64, Ordering};
 pub(crate) const CAPACITY: usize = 256;
 #[cfg(any(loom, miri))]
 pub(crate) const CAPACITY: usize = 4;
+
+/// How many jobs a take of the last one moves at most. All of them and their new places fit.
+const MOST_MOVED: u64 = if CAPACITY > 64 { 32 } else { 1 };
+const _: () = assert!(2 * MOST_MOVED < CAPACITY as u64);
 
 struct RingShared<T> {
     /// The next job to take. Written by the owner and by thieves.
@@ -116,6 +122,37 @@ impl<T> RingOwner<T> {
     pub(crate) fn pop(&mut self) -> Option<*mut T> {
         let mut place = [ptr::null_mut()];
         (self.0.take(&mut place, |count| count.min(1)) == 1).then_some(place[0])
+    }
+
+    /// Takes `job` if it is the last, for whoever joins what it queued last. Returns how many are before it, or None if it
+    /// is not the last, if more than [`MOST_MOVED`] are, or if a thief was faster.
+    ///
+    /// `tail` never falls, or a thief that has read it could take what is queued there anew. So the owner takes all jobs,
+    /// and puts the others behind, in their order.
+    pub(crate) fn pop_last(&mut self, job: *mut T) -> Option<u64> {
+        let tail = self.0.tail.load(Ordering::Relaxed);
+        // Acquire: as in `push`.
+        let head = self.0.head.load(Ordering::Acquire);
+        let before = (tail - head).checked_sub(1)?;
+        if before > MOST_MOVED || self.0.slot(tail - 1).load(Ordering::Relaxed) != job {
+            return None;
+        }
+        // As in `take`.
+        let taken = self
+            .0
+            .head
+            .compare_exchange(head, tail, Ordering::AcqRel, Ordering::Relaxed);
+        if taken.is_err() {
+            // A thief has taken older ones.
+            return self.pop_last(job);
+        }
+        for offset in 0..before {
+            let moved = self.0.slot(head + offset).load(Ordering::Relaxed);
+            self.0.slot(tail + offset).store(moved, Ordering::Relaxed);
+        }
+        // Release: as in `push`.
+        self.0.tail.store(tail + before, Ordering::Release);
+        Some(before)
     }
 
     /// How many jobs there are; thieves can only reduce the number.

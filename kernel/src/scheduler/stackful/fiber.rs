@@ -264,7 +264,7 @@ unsafe fn run_fresh<F: FnOnce() -> T, T>(job: NonNull<Header>, place: *mut ()) -
     let FiberState::Fresh(_, claim, migration) = &*fiber.state else {
         return FreshRun::Declined;
     };
-    let Some(stack) = cx.take_cached_stack(claim) else {
+    let Ok(stack) = cx.take_stack(claim) else {
         return FreshRun::Declined;
     };
     let start = Fiber::<F, T>::prepare(stack, *migration);

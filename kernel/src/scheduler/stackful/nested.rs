@@ -10,6 +10,9 @@
 //! ([`end_unseen`](crate::job::unseen)). What is not common about such a join is in `run_in_general`.
 //!
 //! A nested run costs a reduction, so that a job that does nothing else still yields.
+//!
+//! An *eager* joiner does the same with a fiber that is not the next to run, but was queued last: a recursion that forks
+//! in two then runs its halves as calls, the newest first, and leaves the oldest to thieves.
 
 #![allow(unsafe_code)]
 
@@ -36,12 +39,13 @@ pub(crate) enum Joined {
     Taken,
 }
 
-/// Runs `job`, which is a fiber, once, if it is the next one to run on the calling worker.
+/// Runs `job`, which is a fiber, once, if it is the next one to run on the calling worker; by an `EAGER` joiner also if it
+/// was the last to be queued there, and even if a look is due.
 ///
 /// # Safety
 /// `job` is the reference of the job's join handle, and `place` has room for the output. If the output is put there,
 /// the caller takes none from the job, and forgets the reference if it is [`Gone`](Joined::Gone).
-pub(crate) unsafe fn run_if_next(job: &JobRef, place: *mut ()) -> Joined {
+pub(crate) unsafe fn run_if_next<const EAGER: bool>(job: &JobRef, place: *mut ()) -> Joined {
     let cx = context::again();
     let (Some((worker, _)), Some(outer)) = (cx.worker(), cx.job()) else {
         return Joined::Known;
@@ -50,7 +54,7 @@ pub(crate) unsafe fn run_if_next(job: &JobRef, place: *mut ()) -> Joined {
         return Joined::Known;
     }
     let before = worker.running();
-    let Some(fiber) = take_if_next(cx, worker, job.ptr()) else {
+    let Some(fiber) = take::<EAGER>(cx, worker, job.ptr()) else {
         return Joined::Known;
     };
     let budget = cx
@@ -170,16 +174,54 @@ fn run_in_general(
     restore(cx, before, u64::from(ended.is_some()));
 }
 
-/// Takes `job` out of the next slot, if it is there and no look is due. The run word then names it.
-fn take_if_next(cx: &Context, worker: &Worker, job: JobPtr) -> Option<Runnable> {
+/// Takes `job` out of the next slot, if it is there and no look is due, and by an eager joiner from the end of the ring,
+/// too. The run word then names it.
+#[inline(always)]
+fn take<const EAGER: bool>(cx: &Context, worker: &Worker, job: JobPtr) -> Option<Runnable> {
     let (_, lease) = cx.worker()?;
     // SAFETY: *owner*: the worker of this thread's context.
     let mut core = unsafe { worker.core.enter(lease) }.ok()?;
     if !core.take_if_next(job) {
-        return None;
+        drop(core);
+        return EAGER.then(|| take_eagerly(cx, worker, job)).flatten();
     }
     worker.set_running(job, core.polls());
     // SAFETY: the slot held the job's right to run.
+    Some(unsafe { Runnable::new(job) })
+}
+
+/// [`take`] by an eager joiner, where the job is not in the next slot, or a look is due.
+///
+/// Nested runs are in the middle of others, of which a look would make jobs that wait for each other: so they put it
+/// off for a while. What has been in the ring meanwhile is worth the journey to another worker.
+#[inline(never)]
+fn take_eagerly(cx: &Context, worker: &Worker, job: JobPtr) -> Option<Runnable> {
+    let (shared, (_, lease)) = (cx.shared()?, cx.worker()?);
+    if shared.is_driven() {
+        return None;
+    }
+    // SAFETY: *owner*: the worker of this thread's context.
+    let mut core = unsafe { worker.core.enter(lease) }.ok()?;
+    let is_look_due = core.is_look_due();
+    if is_look_due && !core.put_look_off(shared.clock.now()) {
+        return None;
+    }
+    let before = match core.take_if_next(job) {
+        true => core.ring.len() as u64,
+        false => core.take_if_last(job)?,
+    };
+    worker.set_running(job, core.polls());
+    drop(core);
+    if before > 0 {
+        if is_look_due && !worker.sharing.is_shared() {
+            worker.sharing.share();
+            shared.wake_one();
+        } else if worker.sharing.is_shared() {
+            // They were out of the ring for a moment, in which a thief may have gone to sleep.
+            shared.wake_one_for_own_ring();
+        }
+    }
+    // SAFETY: the queue held the job's right to run.
     Some(unsafe { Runnable::new(job) })
 }
 
@@ -246,7 +288,10 @@ mod tests {
             drop(core);
             let place = std::ptr::from_mut(&mut ()).cast();
             // SAFETY: the reference stands for the job's handle, and nobody else has one.
-            assert_eq!(unsafe { run_if_next(&joined, place) }, Joined::Known);
+            assert_eq!(
+                unsafe { run_if_next::<false>(&joined, place) },
+                Joined::Known
+            );
             assert!(tells.recv() == Ok(Some(joined.ptr())));
             assert!(joined.header().state.is_done());
             assert!(cx.job() == Some(outer.ptr()));

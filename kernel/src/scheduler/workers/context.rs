@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 mod budget;
+mod cached_stacks;
 pub(crate) mod nested_run;
 mod plain_nested_run;
 mod poll_notes;
@@ -27,7 +28,7 @@ use std::{
     time::Instant,
 };
 
-use crate::scheduler::workers::context::nested_run::OuterRuns;
+use crate::scheduler::workers::context::{cached_stacks::CachedStacks, nested_run::OuterRuns};
 use weald_sync::unit::{self, Obstacle, Unit};
 
 use crate::{
@@ -83,9 +84,8 @@ pub(crate) struct Context {
     stack_context: Cell<*const StackContext>,
     /// The base of the loop at work on this thread; null if none is. Valid while set.
     base: Cell<*const Base<'static>>,
-    /// The stack that a fiber gave back last, for the next fiber: faster than the pool. Only on threads that own a
-    /// worker.
-    cached_stack: Cell<Option<Stack>>,
+    /// Stacks that fibers gave back last, for the next fibers. Only on threads that own a worker.
+    cached_stacks: CachedStacks,
     /// A stack that was just left for good; the stack that resumes gives it back.
     abandoned: Cell<Option<Stack>>,
     /// See [`direct_budget`](Context::direct_budget).
@@ -127,7 +127,7 @@ thread_local! {
             unwinding: Cell::new(0),
             stack_context: Cell::new(ptr::null()),
             base: Cell::new(ptr::null()),
-            cached_stack: Cell::new(None),
+            cached_stacks: CachedStacks::new(),
             abandoned: Cell::new(None),
             direct_budget: Cell::new(0),
             left: Cell::new(None),

@@ -1,4 +1,4 @@
-//! The stacks in a thread's context: the one that it runs on, its loop's base, and one that it caches for fibers.
+//! The stacks in a thread's context: the one that it runs on, its loop's base, and those that it caches for fibers.
 
 #![allow(unsafe_code)]
 
@@ -79,19 +79,12 @@ impl Context {
         self.base.replace(base)
     }
 
-    /// The cached stack, if it will do for a fiber's claim, which the caller must then forget.
+    /// A cached stack, if it will do for a fiber's claim, which the caller must then forget.
     #[inline(always)]
     pub(crate) fn take_cached_stack(&self, claim: &Claim) -> Option<Stack> {
-        match self.cached_stack.take() {
-            Some(stack) if stack.class() == claim.class() => {
-                claim.spare();
-                Some(stack)
-            }
-            other => {
-                self.cached_stack.set(other);
-                None
-            }
-        }
+        let stack = self.cached_stacks.take(claim.class())?;
+        claim.spare();
+        Some(stack)
     }
 
     /// The stack for a fiber's claim. The caller must then forget the claim.
@@ -106,21 +99,19 @@ impl Context {
     /// Takes a fiber's stack back.
     #[inline(always)]
     pub(crate) fn give_stack(&self, stack: Stack) {
-        // Only a thread that owns a worker caches: it alone reaches the code that gives the cached stack back.
+        // Only a thread that owns a worker caches: it alone reaches the code that gives the cached stacks back.
         let surplus = match self.runtime.get() {
             NO_RUNTIME => Some(stack),
-            _ => self.cached_stack.replace(Some(stack)),
+            _ => self.cached_stacks.give(stack),
         };
         if let Some(surplus) = surplus {
             stack::give(surplus);
         }
     }
 
-    /// Gives the cached stack to the pool.
+    /// Gives the cached stacks to the pool.
     pub(crate) fn flush_stack(&self) {
-        if let Some(stack) = self.cached_stack.take() {
-            stack::give(stack);
-        }
+        self.cached_stacks.flush();
     }
 
     /// The running stack is about to be left for good.
