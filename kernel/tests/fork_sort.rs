@@ -123,7 +123,7 @@ fn compare(a: &Item, b: &Item, left: &AtomicUsize) -> std::cmp::Ordering {
 fn large_items_and_small_ones_are_sorted_alike() {
     for_seeds(10, |random| {
         let small = items(random);
-        let mut large: Vec<_> = small.iter().map(|item| (*item, [0_u64; 4])).collect();
+        let mut large: Vec<_> = small.iter().map(|item| (*item, [0_u64; 16])).collect();
         let mut small = small;
         fork::sort_unstable(&mut small);
         fork::sort_unstable(&mut large);

@@ -197,21 +197,69 @@ impl<T: Send> Merge<T> {
         (first, second)
     }
 
-    /// Moves one item after the other; the destructor moves what is left of either run.
+    /// Moves one item after the other, and the destructor what is left of either run. The first and the last are moved
+    /// in turn, because to find the one need not wait for the other; neither has a branch that depends on an item.
     fn run_here<C: Fn(&T, &T) -> Ordering>(mut self, compare: &C) {
-        while let ([left, ..], [right, ..]) = (self.left.items(), self.right.items()) {
-            let run = match compare(right, left).is_lt() {
-                true => &mut self.right,
-                false => &mut self.left,
-            };
-            // SAFETY: merge: there is room for all items.
-            unsafe { ptr::copy_nonoverlapping(run.first, self.to, 1) };
-            // SAFETY: merge: the run has an item.
-            run.first = unsafe { run.first.add(1) };
-            run.len -= 1;
-            // SAFETY: merge: there was room for this item.
-            self.to = unsafe { self.to.add(1) };
+        loop {
+            // Each step may take both of its items from the shorter run.
+            let steps = self.left.len.min(self.right.len) / 2;
+            if steps == 0 {
+                break;
+            }
+            for _ in 0..steps {
+                // SAFETY: merge: of either run two items are left for each step to come.
+                unsafe { self.move_first(compare) };
+                // SAFETY: as above, and this step has taken one.
+                unsafe { self.move_last(compare) };
+            }
         }
+        while self.left.len > 0 && self.right.len > 0 {
+            // SAFETY: merge: either run has an item.
+            unsafe { self.move_first(compare) };
+        }
+    }
+
+    /// Moves the item that comes first.
+    ///
+    /// # Safety
+    /// Either run has an item.
+    #[inline(always)]
+    unsafe fn move_first<C: Fn(&T, &T) -> Ordering>(&mut self, compare: &C) {
+        let (left, right) = (self.left.first, self.right.first);
+        // SAFETY: merge: the caller's promise.
+        let is_right = compare(unsafe { &*right }, unsafe { &*left }).is_lt();
+        let item = if is_right { right } else { left };
+        // SAFETY: merge: there is room for all items.
+        unsafe { ptr::copy_nonoverlapping(item, self.to, 1) };
+        // SAFETY: as above.
+        self.to = unsafe { self.to.add(1) };
+        // SAFETY: merge: the run has an item, or stays as it is.
+        self.right.first = unsafe { right.add(usize::from(is_right)) };
+        self.right.len -= usize::from(is_right);
+        // SAFETY: as above.
+        self.left.first = unsafe { left.add(usize::from(!is_right)) };
+        self.left.len -= usize::from(!is_right);
+    }
+
+    /// Moves the item that comes last.
+    ///
+    /// # Safety
+    /// Either run has an item.
+    #[inline(always)]
+    unsafe fn move_last<C: Fn(&T, &T) -> Ordering>(&mut self, compare: &C) {
+        // SAFETY: merge: the caller's promise.
+        let left = unsafe { self.left.first.add(self.left.len - 1) };
+        // SAFETY: as above.
+        let right = unsafe { self.right.first.add(self.right.len - 1) };
+        // SAFETY: as above.
+        let is_left = compare(unsafe { &*right }, unsafe { &*left }).is_lt();
+        let item = if is_left { left } else { right };
+        // SAFETY: merge: there is room for all items that are left, and this is the last one.
+        let to = unsafe { self.to.add(self.left.len + self.right.len - 1) };
+        // SAFETY: as above.
+        unsafe { ptr::copy_nonoverlapping(item, to, 1) };
+        self.left.len -= usize::from(is_left);
+        self.right.len -= usize::from(!is_left);
     }
 }
 

@@ -2,17 +2,27 @@
 //!
 //! The standard library sorts the pieces; this file divides and combines them.
 
+mod partition;
+
 use std::{cmp::Ordering, panic::Location};
 
-use crate::fork::{join, merge, root_fork};
+use crate::{
+    fork::{join, merge, root_fork},
+    scheduler::workers::current,
+};
+use partition::move_to_front;
 
 /// The standard library sorts slices up to this length as a whole.
 const SMALL: usize = 4096;
-/// Into about how many pieces a long slice is divided.
+/// Into about how many pieces a long slice is divided. Pivots divide it unevenly, and no result depends on how many
+/// workers there are.
 const PIECES: usize = 128;
+/// For each worker, the pieces that the stable sort merges: to merge two pieces costs more than to sort one of twice
+/// the length.
+const MERGED_PIECES: usize = 8;
 
-fn grain(len: usize) -> usize {
-    SMALL.max(len / PIECES)
+fn grain(len: usize, pieces: usize) -> usize {
+    SMALL.max(len.div_ceil(pieces))
 }
 
 /// Sorts `items`; equal items keep their order. See [`sort_by`].
@@ -56,7 +66,8 @@ pub fn sort_by<T: Send>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering + 
     if items.len() <= SMALL || size_of::<T>() == 0 {
         return items.sort_by(compare);
     }
-    let grain = grain(items.len());
+    let workers = current::with_current(|shared| shared.workers.len());
+    let grain = grain(items.len(), MERGED_PIECES * workers);
     // The root fork begins here, so that it knows its caller.
     root_fork::with_fork_deque(Location::caller(), |_| merge::sort(items, &compare, grain));
 }
@@ -100,7 +111,7 @@ pub fn sort_unstable_by_key<T: Send, K: Ord>(items: &mut [T], key: impl Fn(&T) -
 #[track_caller]
 pub fn sort_unstable_by<T: Send>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering + Sync) {
     let levels = 2 * items.len().max(1).ilog2();
-    let grain = grain(items.len());
+    let grain = grain(items.len(), PIECES);
     if items.len() <= grain {
         return items.sort_unstable_by(compare);
     }
@@ -137,7 +148,7 @@ struct Divided {
 }
 
 /// Up to this size, to move an item costs less than a wrong guess of its part.
-const MOVED_UP_TO: usize = 16;
+const MOVED_UP_TO: usize = 96;
 /// If fewer items than one in this many are less than the pivot, those that equal it are probably many.
 const FEW: usize = 8;
 
@@ -170,19 +181,6 @@ fn divide<T>(items: &mut [T], compare: &impl Fn(&T, &T) -> Ordering) -> Divided 
         lesser,
         greater: lesser + 1 + equal,
     }
-}
-
-/// Moves the items for which `belongs` is true before the others, and returns how many there are. Without a branch that
-/// depends on an item, because the processor would guess it wrong every other time: each item changes places with
-/// the first of the others, or with itself.
-fn move_to_front<T>(items: &mut [T], belongs: impl Fn(&T) -> bool) -> usize {
-    let mut front = 0;
-    for at in 0..items.len() {
-        let step = usize::from(belongs(&items[at]));
-        items.swap(front, at);
-        front += step;
-    }
-    front
 }
 
 /// Moves items so that none that is greater than the pivot is before one that is less, and returns how many may be
