@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::process;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
 use weald_forest::journal::{AppendError, Level, Marks, catch_foreign};
@@ -133,6 +133,15 @@ impl Core {
 
     pub(crate) fn keys(&self) -> MutexGuard<'_, Keys> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same for whoever may hold them already, or must not wait.
+    pub(crate) fn try_keys(&self) -> Option<MutexGuard<'_, Keys>> {
+        match self.keys.try_lock() {
+            Ok(keys) => Some(keys),
+            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     pub(crate) fn files(&self) -> MutexGuard<'_, BTreeMap<SegmentId, Arc<dyn MediumFile>>> {

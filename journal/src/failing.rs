@@ -14,6 +14,7 @@ use crate::core::{Core, Failure};
 use crate::medium::text_of;
 use crate::names;
 use crate::next_step::State;
+use crate::place::Place;
 use crate::waiting::Due;
 
 impl Core {
@@ -142,22 +143,43 @@ impl Core {
         if !is_lock_gone {
             return None;
         }
+        // Before the list, because new files come meanwhile.
+        let (known, has_keys) = self.known_files();
         // The names in it can be read even after it was removed. What is not the journal's may be left.
-        let writes: Vec<_> = self.files().keys().map(|id| names::segment(*id)).collect();
         let is_removed = match self.medium.list() {
-            Ok(names) => names.is_empty() || writes.iter().any(|it| !names.contains(it)),
+            Ok(names) => {
+                let is_key_file = |name: &String| names::keys_of(name).is_some();
+                names.is_empty()
+                    || known.iter().any(|it| !names.contains(it))
+                    || has_keys && !names.iter().any(is_key_file)
+            }
             Err(error) => is_not_found(&error),
         };
         Some(match is_removed {
             true => {
-                "the directory was removed, or files of the journal in it, so this journal takes nothing any more. End the \
-                 program, put the directory back from a copy, and start the program again"
+                "the directory was removed, or files of the journal in it, so this journal takes nothing any more. End \
+                 the program, put the directory back from a copy, and start the program again"
             }
             false => {
                 "the file `lock` was removed, so this journal takes nothing any more: another program could open the \
                  forest. Start the program again, and leave the file where it is"
             }
         })
+    }
+
+    /// Files that are there, unless somebody else has removed them: open segments, those of the history that no trim
+    /// removes, and the newest checkpoint. Also whether there is a file of keys, whose name may just be changing.
+    fn known_files(&self) -> (Vec<String>, bool) {
+        let mut known: Vec<_> = self.files().keys().map(|id| names::segment(*id)).collect();
+        let state = self.state();
+        let trimmed = Place::of(state.log.chain.trimmed).segment;
+        let kept = state.log.chain.newest_first().into_iter();
+        known.extend(kept.filter(|id| *id > trimmed).map(names::segment));
+        known.extend(state.checkpoints.last().map(|at| names::checkpoint(*at)));
+        drop(state);
+        // Whoever has found the failure may hold them.
+        let has_keys = self.try_keys().is_some_and(|keys| keys.number() > 0);
+        (known, has_keys)
     }
 
     /// Takes nothing any more: what has not reached its level is unknown.
@@ -264,6 +286,33 @@ mod tests {
             }
         }
         assert!(path.join("foreign").exists());
+        assert!(core.why_fenced().starts_with("the directory was removed"));
+    }
+
+    #[test]
+    fn a_segment_of_the_history_that_is_missing_counts_as_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("forest");
+        let settings = Settings::new().segment(2048).by_hand();
+        let medium = Arc::new(Directory::create(&path).unwrap());
+        let core = open(medium as Arc<dyn Medium>, settings).unwrap();
+        let first = core.state().log.chain.newest_first()[0];
+        // Until it is full, written and no longer open.
+        for number in 1.. {
+            let put = |out: &mut Vec<u8>| out.extend_from_slice(&[7; 300]);
+            let id = CommitId(number);
+            let _refused = core.state().log.put_short((300, Share::Most), id, put);
+            while [Work::Prepare, Work::Write, Work::Sync]
+                .into_iter()
+                .any(|it| core.work(it))
+            {}
+            if !core.files().contains_key(&first) {
+                break;
+            }
+        }
+        std::fs::remove_file(path.join("lock")).unwrap();
+        assert!(core.why_fenced().starts_with("the file `lock` was removed"));
+        std::fs::remove_file(path.join(names::segment(first))).unwrap();
         assert!(core.why_fenced().starts_with("the directory was removed"));
     }
 
