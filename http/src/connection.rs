@@ -27,7 +27,7 @@ use crate::{
     admitted::Admitted,
     closing::{Closing, Lingers},
     crowd::{self, Member},
-    description,
+    date, description,
     event_body::Placed,
     handler::{Handler, Serve},
     leaving::Remains,
@@ -287,6 +287,10 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             // In a drain hyper would no longer read a request that may have arrived. In a crowd the request may have to
             // wait, and only a connection that was served before there was one still has buffers.
             self.shed();
+            return Poll::Ready(ControlFlow::Continue(()));
+        }
+        if !date::can_be_written() {
+            self.refuse_undated();
             return Poll::Ready(ControlFlow::Continue(()));
         }
         // Not before the service has answered what has arrived: the handler makes that answer the last one, unless it

@@ -10,13 +10,15 @@
 //! Also, hyper answers 400 to a version that it does not know, where 505 tells the client more (RFC 9110,
 //! 15.6.6).
 
-use std::{net::Ipv6Addr, time::SystemTime};
+use std::net::Ipv6Addr;
 
 use http::{
     HeaderMap, HeaderValue, Method, Request, StatusCode, Version,
     header::{HOST, TRANSFER_ENCODING},
 };
 use http_body::Body;
+
+use crate::date;
 
 /// The status of the refusal of `request`, if it is refused. The connection closes after it.
 ///
@@ -55,13 +57,12 @@ pub(crate) const FAILED: &str = "500 Internal Server Error";
 /// That of the answer to a client for which there is no instance of the service.
 pub(crate) const UNAVAILABLE: &str = "503 Service Unavailable";
 
-/// An answer that hyper does not write: without a body, and the connection closes. It must have a date (RFC 9110,
-/// 6.6.1).
+/// An answer that hyper does not write: without a body, and the connection closes. It must have a date if there is one
+/// (RFC 9110, 6.6.1).
 pub(crate) fn answer(status: &str) -> Vec<u8> {
-    let date = httpdate::fmt_http_date(SystemTime::now());
-    let head = format!(
-        "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\ndate: {date}\r\n\r\n"
-    );
+    let date = date::text().map(|date| format!("date: {date}\r\n"));
+    let date = date.unwrap_or_default();
+    let head = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n{date}\r\n");
     head.into_bytes()
 }
 

@@ -14,6 +14,7 @@ use crate::{
     closing::{self, Closing, Lingers},
     handler::Serve,
     leaving::{LeavingService, Remains},
+    phase::Phase,
     refusal,
     registry::ConnectionPermit,
 };
@@ -23,6 +24,21 @@ impl<T: Transport, S: Serve> Connection<T, S> {
     pub(super) fn refuse(&mut self) {
         self.abandon();
         self.wire.hold(&refusal::answer(refusal::TIMED_OUT));
+    }
+
+    /// Responds with 503, because hyper cannot date an answer here; see [`date`](crate::date). An answer that has begun
+    /// breaks off.
+    #[cold]
+    pub(super) fn refuse_undated(&mut self) {
+        let must_answer = match self.activity.phase() {
+            Phase::Head => true,
+            Phase::Quiet => self.wire.has_arrived(),
+            _ => !self.activity.has_answered(),
+        };
+        self.abandon();
+        if must_answer {
+            self.wire.hold(&refusal::answer(refusal::UNAVAILABLE));
+        }
     }
 
     /// Ends without a response to the request that has begun to arrive, or without the rest of one. The client may be
