@@ -276,23 +276,32 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         }
     }
 
+    /// Takes the socket back from hyper, if it must not be polled now. Returns whether the stage has changed.
+    fn leaves_hyper(&mut self, is_draining: bool) -> bool {
+        if !date::can_be_written() {
+            self.refuse_undated();
+            return true;
+        }
+        // In a drain hyper would no longer read a request that may have arrived. In a crowd the request may have to
+        // wait, and only a connection that was served before there was one still has buffers.
+        let must_shed = is_draining || crowd::is_crowded();
+        let sheds = must_shed && self.activity.is_between_requests();
+        if sheds {
+            self.shed();
+        }
+        sheds
+    }
+
     /// Lets hyper serve, and enforces the limits. Breaks when the connection is over, and continues when its
     /// stage has changed.
     fn poll_serving(&mut self, cx: &mut Context<'_>) -> Poll<ControlFlow<()>> {
+        let is_draining = self.activity.is_draining();
+        if self.leaves_hyper(is_draining) {
+            return Poll::Ready(ControlFlow::Continue(()));
+        }
         let Stage::Serving(hyper) = &mut self.stage else {
             return Poll::Ready(ControlFlow::Continue(()));
         };
-        let is_draining = self.activity.is_draining();
-        if (is_draining || crowd::is_crowded()) && self.activity.is_between_requests() {
-            // In a drain hyper would no longer read a request that may have arrived. In a crowd the request may have to
-            // wait, and only a connection that was served before there was one still has buffers.
-            self.shed();
-            return Poll::Ready(ControlFlow::Continue(()));
-        }
-        if !date::can_be_written() {
-            self.refuse_undated();
-            return Poll::Ready(ControlFlow::Continue(()));
-        }
         // Not before the service has answered what has arrived: the handler makes that answer the last one, unless it
         // is one after which the connection leaves HTTP.
         if is_draining && self.activity.phase() != Phase::Head && self.activity.has_answered() {
