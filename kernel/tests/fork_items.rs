@@ -27,6 +27,24 @@ fn spawn_in<R: Send + 'static>(runtime: &Runtime, f: impl FnOnce() -> R + Send +
     runtime.block_on(async { spawn(async move { f() }).await.unwrap() })
 }
 
+#[test]
+fn a_fold_of_many_items_makes_few_values_and_one_of_few_items_a_value_of_each() {
+    for (len, most) in [(1_000, 1_000), (1_024, 1_024), (100_000, 256)] {
+        let values = AtomicUsize::new(0);
+        let start = || {
+            values.fetch_add(1, Ordering::Relaxed);
+            0
+        };
+        let sum = fork::items(0..len).fold(start, |sum, n| sum + n, |left, right| left + right);
+        assert_eq!(sum, (0..len).sum::<usize>());
+        let values = values.into_inner();
+        assert!(
+            values <= most && values >= most / 4,
+            "{values} values of {len} items"
+        );
+    }
+}
+
 proptest! {
     #[test]
     fn chains_give_what_iterators_give(

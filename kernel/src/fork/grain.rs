@@ -10,6 +10,8 @@ use crate::fork::{
 /// Into how many pieces work is divided by default: enough for many workers and uneven items, and few enough
 /// that dividing costs microseconds.
 const PIECES: usize = 1024;
+/// The same for a fold, which makes a value of each piece, perhaps a large one, and combines it with the next.
+const FOLDED_PIECES: usize = 128;
 
 /// How finely [`for_each`], [`map`] and [`reduce`] divide their items.
 ///
@@ -35,6 +37,14 @@ impl Grain {
     /// Use 1 for a few items that take very long; [`Grain::auto`] does so, too, for up to 1024 items.
     pub fn of(items: usize) -> Grain {
         Grain { items: Some(items) }
+    }
+
+    /// The same for a fold of `len` items.
+    pub(super) fn for_fold(self, len: usize) -> Grain {
+        match self.items {
+            None if len > PIECES => Grain::of(len.div_ceil(FOLDED_PIECES)),
+            _ => self,
+        }
     }
 
     fn for_len(self, len: usize) -> usize {

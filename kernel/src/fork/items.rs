@@ -232,7 +232,8 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
     }
 
     /// Folds the items of each piece into a value that begins as `start()`, and combines the values of neighbouring
-    /// pieces. `start()` should change nothing, as 0 does in a sum.
+    /// pieces, of which there are about a hundred if the items are more than 1024. `start()` should change nothing, as
+    /// 0 does in a sum.
     ///
     /// # Panics
     /// As [`for_each`](crate::fork::for_each).
@@ -260,7 +261,8 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
     ) -> R {
         let steps = &self.steps;
         let leaf = |piece: P| Ok::<R, Infallible>(steps.apply(piece.items()).fold(start(), &fold));
-        never(self.grain.run(self.parts, &leaf, &combine))
+        let grain = self.grain.for_fold(self.parts.len());
+        never(grain.run(self.parts, &leaf, &combine))
     }
 
     /// Combines neighbours, in order; none if there are no items.
@@ -368,12 +370,12 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
         // Relaxed: at worst some more items are looked at. The item itself travels through the join.
         let is_found = AtomicBool::new(false);
         let leaf = |piece: P| {
-            // Looked at before the steps, which may be long and leave nothing; and after them, because one item may
-            // become many.
+            // Looked at before the steps, which may be long and leave nothing; and after them, if one item may become
+            // many.
             let wanted = |_: &_| !is_found.load(Ordering::Relaxed);
             let mut items = steps.apply(piece.items().take_while(wanted));
             let ended = items.try_for_each(|item| {
-                if is_found.load(Ordering::Relaxed) {
+                if S::MULTIPLY && is_found.load(Ordering::Relaxed) {
                     return ControlFlow::Break(None);
                 }
                 match f(&item) {

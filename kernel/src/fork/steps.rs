@@ -7,6 +7,9 @@ pub trait Steps<T>: Sync {
     /// The type of an item after all steps.
     type Out;
 
+    /// Whether one item may become many.
+    const MULTIPLY: bool;
+
     /// The items of a piece, after all steps.
     fn apply(&self, items: impl Iterator<Item = T>) -> impl Iterator<Item = Self::Out>;
 }
@@ -38,6 +41,7 @@ pub struct FlatMap<S, F> {
 
 impl<T> Steps<T> for AsIs {
     type Out = T;
+    const MULTIPLY: bool = false;
 
     fn apply(&self, items: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
         items
@@ -46,6 +50,7 @@ impl<T> Steps<T> for AsIs {
 
 impl<T, S: Steps<T>, R, F: Fn(S::Out) -> R + Sync> Steps<T> for Map<S, F> {
     type Out = R;
+    const MULTIPLY: bool = S::MULTIPLY;
 
     fn apply(&self, items: impl Iterator<Item = T>) -> impl Iterator<Item = R> {
         self.before.apply(items).map(&self.f)
@@ -54,6 +59,7 @@ impl<T, S: Steps<T>, R, F: Fn(S::Out) -> R + Sync> Steps<T> for Map<S, F> {
 
 impl<T, S: Steps<T>, F: Fn(&S::Out) -> bool + Sync> Steps<T> for Filter<S, F> {
     type Out = S::Out;
+    const MULTIPLY: bool = S::MULTIPLY;
 
     fn apply(&self, items: impl Iterator<Item = T>) -> impl Iterator<Item = S::Out> {
         self.before.apply(items).filter(&self.f)
@@ -62,6 +68,7 @@ impl<T, S: Steps<T>, F: Fn(&S::Out) -> bool + Sync> Steps<T> for Filter<S, F> {
 
 impl<T, S: Steps<T>, I: IntoIterator, F: Fn(S::Out) -> I + Sync> Steps<T> for FlatMap<S, F> {
     type Out = I::Item;
+    const MULTIPLY: bool = true;
 
     fn apply(&self, items: impl Iterator<Item = T>) -> impl Iterator<Item = I::Item> {
         self.before.apply(items).flat_map(&self.f)

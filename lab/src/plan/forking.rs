@@ -88,7 +88,18 @@ fn tree_search(level: Level) -> Vec<Row> {
 }
 
 fn items(level: Level) -> Vec<Row> {
-    let chains = ["filter", "chunks", "zip", "fold", "flat-map", "find"];
+    let chains = [
+        "filter",
+        "chunks",
+        "zip",
+        "fold",
+        "flat-map",
+        "find",
+        "sort",
+        "sort-unstable",
+        "sort-texts",
+        "sort-texts-unstable",
+    ];
     let sizes = of(level, &[1_000_000], &[10_000, 1_000_000, 10_000_000]);
     let row = |n: &usize, chain: &str| {
         let params = Params::default().with("n", n).with("chain", chain);

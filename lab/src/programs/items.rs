@@ -1,4 +1,4 @@
-//! Short chains of adapters over a million numbers: what a user of parallel iterators writes all day.
+//! Short chains of adapters over a million numbers, and sorts: what a user of parallel iterators writes all day.
 //!
 //! The chains are the same on every system, but each has its own adapters, so a system implements [`Adapters`]. Runs on
 //! a system and on the iterators of the standard library take turns, and every answer is checked against those.
@@ -24,6 +24,14 @@ pub enum Chain {
     FlatMap,
     /// Look for the last item.
     Find,
+    /// Sort numbers; equal ones keep their order.
+    Sort,
+    /// Sort numbers.
+    SortUnstable,
+    /// Sort texts, a tenth as many; equal ones keep their order.
+    SortTexts,
+    /// Sort as many texts.
+    SortTextsUnstable,
 }
 
 impl Chain {
@@ -37,6 +45,10 @@ impl Chain {
             "fold" => Self::Fold,
             "flat-map" => Self::FlatMap,
             "find" => Self::Find,
+            "sort" => Self::Sort,
+            "sort-unstable" => Self::SortUnstable,
+            "sort-texts" => Self::SortTexts,
+            "sort-texts-unstable" => Self::SortTextsUnstable,
             _ => return None,
         })
     }
@@ -59,6 +71,10 @@ pub trait Adapters {
     fn flat_map(numbers: &[u64]) -> u64;
     /// The number that mixes to `wanted`.
     fn find(numbers: &[u64], wanted: u64) -> Option<u64>;
+    /// Sorts; equal items keep their order.
+    fn sort<T: Ord + Send>(items: &mut [T]);
+    /// Sorts; equal items may change places.
+    fn sort_unstable<T: Ord + Send>(items: &mut [T]);
 }
 
 /// Some work on a number.
@@ -122,6 +138,14 @@ impl Adapters for Std {
             .copied()
             .find(|number| mix(*number) == wanted)
     }
+
+    fn sort<T: Ord + Send>(items: &mut [T]) {
+        items.sort();
+    }
+
+    fn sort_unstable<T: Ord + Send>(items: &mut [T]) {
+        items.sort_unstable();
+    }
 }
 
 /// The numbers of one chain, and what it made of them.
@@ -129,6 +153,8 @@ struct ChainData {
     numbers: Vec<u64>,
     changed: Vec<u64>,
     answer: Vec<u64>,
+    /// Only where texts are sorted.
+    texts: Vec<String>,
 }
 
 impl ChainData {
@@ -138,12 +164,30 @@ impl ChainData {
             changed: numbers.clone(),
             numbers,
             answer: Vec::new(),
+            texts: Vec::new(),
+        }
+    }
+
+    /// Before the clock starts.
+    fn prepare(&mut self, chain: Chain) {
+        self.changed.copy_from_slice(&self.numbers);
+        match chain {
+            Chain::Sort | Chain::SortUnstable => {
+                let changed = self.changed.iter_mut();
+                changed.for_each(|number| *number = mix(*number));
+            }
+            Chain::SortTexts | Chain::SortTextsUnstable => {
+                let numbers = self.numbers.iter().step_by(10).copied().map(mix);
+                let text = |number| format!("{number:x}{}", number % 1_000);
+                self.texts = numbers.map(text).collect();
+            }
+            _ => {}
         }
     }
 
     /// Runs a chain once, and returns how long it took.
     fn time<A: Adapters>(&mut self, chain: Chain) -> Duration {
-        self.changed.copy_from_slice(&self.numbers);
+        self.prepare(chain);
         let numbers = black_box(&self.numbers[..]);
         let wanted = mix(numbers[numbers.len() - 1]);
         let begin = Instant::now();
@@ -158,6 +202,22 @@ impl ChainData {
             }
             Chain::Zip => {
                 A::zip(&mut self.changed, numbers);
+                Vec::new()
+            }
+            Chain::Sort => {
+                A::sort(&mut self.changed);
+                Vec::new()
+            }
+            Chain::SortUnstable => {
+                A::sort_unstable(&mut self.changed);
+                Vec::new()
+            }
+            Chain::SortTexts => {
+                A::sort(&mut self.texts);
+                Vec::new()
+            }
+            Chain::SortTextsUnstable => {
+                A::sort_unstable(&mut self.texts);
                 Vec::new()
             }
         };
@@ -187,7 +247,12 @@ pub fn measured<S: ForkSystem, A: Adapters>(
         let time;
         (data, time) = system.enter(enter)?;
         times.push(time);
-        if data.answer != serial.answer || data.changed != serial.changed {
+        let same = |data: &ChainData, serial: &ChainData| {
+            data.answer == serial.answer
+                && data.changed == serial.changed
+                && data.texts == serial.texts
+        };
+        if !same(&data, &serial) {
             return Err(
                 "A chain of adapters gave another answer than the standard library's.".into(),
             );

@@ -18,7 +18,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     metrics: &["ms", "speedup"],
     explaining: &["ms_serial"],
     remark: "speedup is against the same chain of the standard library's iterators, in turns. zip moves much memory \
-             and computes little, so its bound is the memory's bandwidth.",
+             and computes little, so its bound is the memory's bandwidth. Of texts there are n/10.",
     run,
 };
 
@@ -69,6 +69,14 @@ impl Adapters for Items {
         fork::items(numbers)
             .find_any(|number| mix(**number) == wanted)
             .copied()
+    }
+
+    fn sort<T: Ord + Send>(items: &mut [T]) {
+        fork::sort(items);
+    }
+
+    fn sort_unstable<T: Ord + Send>(items: &mut [T]) {
+        fork::sort_unstable(items);
     }
 }
 

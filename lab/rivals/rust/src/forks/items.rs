@@ -56,4 +56,12 @@ impl Adapters for Items {
             .copied()
             .find_any(|number| mix(*number) == wanted)
     }
+
+    fn sort<T: Ord + Send>(items: &mut [T]) {
+        items.par_sort();
+    }
+
+    fn sort_unstable<T: Ord + Send>(items: &mut [T]) {
+        items.par_sort_unstable();
+    }
 }
