@@ -142,10 +142,14 @@ fn running() -> Option<u64> {
     }
 }
 
-/// Spends a reduction of the unit that runs on this thread, as every operation does. If it has none left, others have
+/// How many reductions a commit takes. It takes as long as some ten messages, and those who wait for the same tree wait
+/// for the turns of all others.
+const OF_A_COMMIT: u32 = 8;
+
+/// Spends reductions of the unit that runs on this thread, as every operation does. If it has none left, others have
 /// their turn first.
 fn goes_on(waker: &Waker) -> bool {
-    let goes_on = weald_sync::unit::with(weald_sync::unit::Unit::spend);
+    let goes_on = weald_sync::unit::with(|unit| unit.spend_many(OF_A_COMMIT));
     if !goes_on {
         weald_sync::hooks::give_way(waker);
     }

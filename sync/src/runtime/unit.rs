@@ -193,6 +193,16 @@ impl Unit {
     pub fn spend(&self) -> bool {
         self.spend_if_any() || self.id.get() == 0
     }
+
+    /// As [`spend`](Unit::spend), for one operation that takes as long as several, and counts as so many reductions. If
+    /// fewer are left, they are enough for it.
+    #[inline(always)]
+    pub fn spend_many(&self, reductions: u32) -> bool {
+        let has_left = self.spend();
+        let more = self.budget().min(reductions.saturating_sub(1));
+        self.limit.set(self.limit.get().wrapping_sub(more));
+        has_left
+    }
 }
 
 #[cfg(test)]
@@ -266,6 +276,20 @@ mod tests {
         );
         // SAFETY: no unit.
         with(|unit| unsafe { unit.begin(0, 0) });
+    }
+
+    #[test]
+    fn an_operation_may_take_many_reductions_and_is_counted_once() {
+        let operations = || with(Unit::operations);
+        // SAFETY: the thread is on no stack that can be suspended.
+        with(|unit| unsafe { unit.begin(2, 10) });
+        let before = operations();
+        let spent = [(); 3].map(|()| (with(|unit| unit.spend_many(8)), with(Unit::budget)));
+        assert_eq!(spent, [(true, 2), (true, 0), (false, 0)]);
+        assert_eq!(operations().wrapping_sub(before), 2);
+        // SAFETY: no unit.
+        with(|unit| unsafe { unit.begin(0, 0) });
+        assert!(with(|unit| unit.spend_many(8)));
     }
 
     #[test]
