@@ -18,3 +18,11 @@ unsafe extern "C" {
 pub(crate) fn collect() {
     mi_collect(true);
 }
+
+/// No fault of a page takes two megabytes from now on, which mimalloc asks for. The first touch of so much takes up to
+/// five milliseconds, because the system clears it, and meanwhile a worker answers nobody. A system that refuses this
+/// only answers later at times.
+pub(crate) fn take_small_pages() {
+    #[cfg(target_os = "linux")]
+    let _refused = rustix::thread::disable_transparent_huge_pages(true);
+}

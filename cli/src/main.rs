@@ -33,7 +33,10 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let result = match args.command {
         Command::Bench(bench) => bench::run(&bench),
-        Command::Board(board) => board::run(board),
+        Command::Board(board) => {
+            allocator::take_small_pages();
+            board::run(board)
+        }
         Command::Demo(demo) => demo::run(&demo),
         Command::Forest(args) => forest::run(&args),
         Command::BenchOne(one) => measure(&one).map(|()| ExitCode::SUCCESS),
@@ -50,6 +53,10 @@ fn main() -> ExitCode {
 
 /// Runs one workload once, by the protocol of `weald_lab::bench_one`.
 fn measure(one: &BenchOne) -> Result<(), Error> {
+    if one.workload == weald_lab::serve_board::NAME {
+        // As `weald board` does.
+        allocator::take_small_pages();
+    }
     let metrics = bench_one::run(&one.workload, &one.words)?;
     bench_one::print(&metrics, &mut std::io::stdout().lock()).map_err(output::closed_or_failed)
 }

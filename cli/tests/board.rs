@@ -56,6 +56,17 @@ fn the_demo_has_boards_with_content() {
     end(board);
 }
 
+/// The first touch of a huge page takes milliseconds, in which a worker would answer nobody.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_board_takes_no_huge_pages() {
+    let (board, _) = start(&["--demo"]);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", board.0.id())).unwrap();
+    let told = status.lines().find(|it| it.starts_with("THP_enabled:"));
+    assert!(told.is_none_or(|told| told.ends_with('0')), "{told:?}");
+    end(board);
+}
+
 #[test]
 fn what_was_acknowledged_is_there_after_an_end_of_any_kind() {
     let directory = tempfile::tempdir().unwrap();
