@@ -57,6 +57,8 @@ mod tests {
             here - lowest(here)
         });
         let room = room.expect("a thread").join().expect("no panic");
-        assert!((size / 2..=size).contains(&room), "{room}");
+        // Musl rounds it up, together with what the thread has of thread-local data.
+        let most = size + (16 << 10);
+        assert!((size / 2..=most).contains(&room), "{room}");
     }
 }
