@@ -88,6 +88,11 @@ struct PartsState {
 /// rather than compute, use [`weald::scope`](crate::scope()): here each part that waits or blocks its
 /// thread makes another worker begin a part that is left.
 ///
+/// Once its runtime shuts down, no further worker begins parts, and the caller runs what is left when `body` has
+/// returned. A `body`, or a part that the caller runs, that waits for a part which has not begun then waits until it is
+/// cancelled at the end of the drain. So it does while all threads of the quarantine are held by parts of this line that
+/// block.
+///
 /// # Panics
 /// After all parts have ended: with the panic of `body`, else with that of the part that was spawned first among
 /// those that panicked.
