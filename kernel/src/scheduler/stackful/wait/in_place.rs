@@ -28,6 +28,9 @@ use crate::scheduler::workers::context::{self, Left, PollNotes};
 /// the calling code of the job has not ended. False, before any call, where the job must wait in another way, and
 /// outside of jobs.
 ///
+/// For fibers. Another job may find no stack for the loop that would run others meanwhile, and hold its thread: the
+/// waker does not wake it then.
+///
 /// # Panics
 /// Does not return to a job that is cancelled: its stack is unwound.
 #[inline]
@@ -40,7 +43,7 @@ pub fn wait_until(mut enqueue: impl FnMut(&Waker) -> bool, is_over: impl Fn() ->
     }
     let site = Location::caller();
     loop {
-        if !suspend(site) {
+        if !suspend(site, &is_over) {
             wait_in_general(&is_over, site);
             return true;
         }
@@ -70,10 +73,10 @@ fn begin(enqueue: &mut impl FnMut(&Waker) -> bool) -> Begun {
 }
 
 /// Suspends the stack until the job is woken, if that is a fiber that migrates and a direct switch is possible. False
-/// elsewhere: nothing is suspended then.
+/// elsewhere: nothing is suspended then. Nothing is suspended either if the wait is over before.
 // Not inlined: it resumes on another thread.
 #[inline(never)]
-fn suspend(site: &'static Location<'static>) -> bool {
+fn suspend(site: &'static Location<'static>, is_over: &dyn Fn() -> bool) -> bool {
     let mut cx = context::here();
     let Some(job) = cx.job() else {
         return false;
@@ -82,7 +85,11 @@ fn suspend(site: &'static Location<'static>) -> bool {
     let header = unsafe { job.header() };
     header.note_site(site);
     if header.extensions.tell_that_it_takes_long() {
-        // What was told is user code, which may have waited, and a fiber may have migrated meanwhile.
+        // What was told is user code, which may have waited. That wait may have used up the wake of this one, and a
+        // fiber may have migrated meanwhile.
+        if is_over() {
+            return true;
+        }
         cx = context::again();
     }
     if let Some(shared) = cx.shared() {
