@@ -42,7 +42,7 @@ pub(super) fn of(shared: &Shared) -> &ForkDeques {
 }
 
 /// How many threads that were found blocked are checked again in a round of the monitor.
-const RECHECKED_PER_ROUND: usize = 8;
+const RECHECKED_PER_ROUND: usize = 2;
 
 /// A family may hold as many threads that wait for stolen jobs as this part of the spare threads.
 const SHARE_OF_FAMILY: usize = 4;
@@ -231,6 +231,10 @@ impl Forks<Shared> for ForkDeques {
                 // Once more, because the deque may have passed to another root fork, and the room to another thief.
                 thief::steal_from(shared, fork_deque, |it| self.admits(shared, it))
             })
+    }
+
+    fn threads(&self) -> usize {
+        self.in_use.count()
     }
 
     fn steal_for_driver(&self, shared: &Shared) -> Option<Runnable> {

@@ -70,6 +70,14 @@ impl<T> InUse<T> {
         self.chunks().flat_map(Chunk::iter)
     }
 
+    /// How many things are claimed, as of about now.
+    pub(crate) fn count(&self) -> usize {
+        // Relaxed: a number.
+        let claimed =
+            |chunk: &Chunk<T>| chunk.claimed.load(Ordering::Relaxed).count_ones() as usize;
+        self.chunks().map(claimed).sum()
+    }
+
     fn chunks(&self) -> impl Iterator<Item = &Chunk<T>> {
         iter::successors(Some(&self.first), |chunk| chunk.next())
     }

@@ -32,6 +32,10 @@ pub(crate) trait Forks<S>: Any + Send + Sync {
     /// Steals the oldest stack job that a worker may run, as a job that is in no queue.
     fn steal_stack_job(&self, shared: &S) -> Option<Runnable>;
 
+    /// How many threads may have forked, as of about now: so many does [`steal_stack_job`](Forks::steal_stack_job) look
+    /// at.
+    fn threads(&self) -> usize;
+
     /// As [`steal_stack_job`](Forks::steal_stack_job), for the driver of a test runtime. The driver may run the stolen
     /// job on top of a job that waits.
     fn steal_for_driver(&self, shared: &S) -> Option<Runnable>;

@@ -10,6 +10,7 @@
 //! A job that holds its thread because it waits there is reported by the wait itself.
 
 use std::{
+    collections::HashSet,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -195,7 +196,8 @@ pub(crate) fn must_watch(shared: &Shared) -> bool {
     if unreported.is_empty() {
         return false;
     }
-    let is_held = |number| unreported.iter().any(|holder| holder.number == number);
+    let numbers: HashSet<u32> = unreported.iter().map(|holder| holder.number).collect();
+    let is_held = |number| numbers.contains(&number);
     let queues = shared.pool.pinned_queues(|number, _| is_held(number));
     // Before the check: a job that comes later wakes the monitor.
     queues.values().for_each(|queue| queue.watch());

@@ -57,6 +57,9 @@ const TIMERS_PER_LOOK: usize = 128;
 const SEARCH_ROUNDS: usize = 100;
 /// How many pauses there are in a round, so that a search costs the victims little.
 const PAUSES: usize = 10;
+/// While more threads have forked than this, not each round looks for something to steal from them: their number does
+/// not make a search much longer.
+const FORKERS_PER_ROUND: usize = 16;
 
 /// Looks around: does everything that is due besides the jobs at hand. Under load this happens at least once a tick (1
 /// ms), because the number of jobs between two looks adapts to how long the jobs take. Returns the job that runs next
@@ -314,7 +317,12 @@ pub(crate) fn steal(worker_loop: &WorkerLoop<'_>) -> Result<Found, Revoked> {
         true => SEARCH_ROUNDS,
         false => 1,
     };
-    search_for(worker_loop, rounds, || search_once(worker_loop))
+    let between_forks = 1 + shared.forks.threads() / FORKERS_PER_ROUND;
+    let mut round = 0..;
+    search_for(worker_loop, rounds, || {
+        let with_forks = round.next().is_some_and(|round| round % between_forks == 0);
+        search_once(worker_loop, with_forks)
+    })
 }
 
 /// Searches up to `rounds` times, with pauses, until `search` finds something.
@@ -341,7 +349,7 @@ fn search_for(
     Ok(Found::Nothing)
 }
 
-fn search_once(worker_loop: &WorkerLoop<'_>) -> Result<Found, Revoked> {
+fn search_once(worker_loop: &WorkerLoop<'_>, with_forks: bool) -> Result<Found, Revoked> {
     let shared = worker_loop.shared;
     for distance in 1..shared.workers.len() {
         let victim = (worker_loop.worker().index + distance) % shared.workers.len();
@@ -352,7 +360,7 @@ fn search_once(worker_loop: &WorkerLoop<'_>) -> Result<Found, Revoked> {
     if shared.injector.len() > 0 || worker_loop.pinned.has_runnable() {
         return Ok(Found::Queued);
     }
-    if shared.is_driven() {
+    if !with_forks || shared.is_driven() {
         return Ok(Found::Nothing);
     }
     Ok(shared

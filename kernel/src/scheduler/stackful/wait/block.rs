@@ -36,8 +36,12 @@ use crate::{
     sys::{Ordering, lock},
 };
 
-/// How often a job that holds its thread checks whether other jobs must run there.
+/// How often a job that holds its thread checks whether other jobs must run there, at first.
 pub(super) const RECHECK: Duration = Duration::from_millis(10);
+/// How often it does so when it has held its thread for long: hundreds may wait for the parts of one fork.
+const RECHECK_AT_LAST: Duration = Duration::from_millis(50);
+/// Between the two it checks after this part of the time for which it has held the thread.
+const RECHECKED_PART: u32 = 8;
 
 /// Runs `f` on the calling OS thread, which it may block, or compute on for long. Another thread serves the worker
 /// meanwhile, but not the jobs that are pinned to the caller's OS thread: started threads, jobs in
@@ -356,6 +360,17 @@ impl HeldWait {
         }
     }
 
+    /// How long the job parks until it checks again. A shutdown is waited for as closely as it can be.
+    fn pause(&self) -> Duration {
+        match self.shutdown {
+            Shutdown::No => {
+                let part = self.since.elapsed() / RECHECKED_PART;
+                part.clamp(RECHECK, RECHECK_AT_LAST)
+            }
+            Shutdown::Begun | Shutdown::Stopped => RECHECK,
+        }
+    }
+
     /// The job has parked for a moment, and its wait goes on: reports what is due.
     fn report(&mut self, job: &Header) {
         let cx = context::here();
@@ -407,7 +422,7 @@ fn park_thread_in_job(
                 held.shutdown = shutdown;
                 parker.waker().wake();
             }
-            parker.park_timeout(RECHECK);
+            parker.park_timeout(held.pause());
             if !is_over() && !gives_way() {
                 held.report(header);
             }
