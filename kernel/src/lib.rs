@@ -207,6 +207,7 @@ mod scheduler {
         pub(crate) mod duties;
         pub(crate) mod fiber;
         pub(crate) mod foreign_runtime;
+        pub(crate) mod jobless;
         pub(crate) mod nested;
         pub(crate) mod pinned;
         pub(crate) mod placement;
@@ -419,6 +420,7 @@ pub use scheduler::workers::search::prefer::{
 pub use scheduler::{
     stackful::{
         fiber::{DEFAULT_STACK, with_fiber_word},
+        jobless::{JoblessCode, JoblessRun, become_job, is_jobless, run_jobless},
         wait::{
             CancelShield, block::block_in_place, block_on, cancel_point, holds_up, is_in_job,
             wait_to_the_end, wait_until, yield_to_next_fiber, yield_with_stack,

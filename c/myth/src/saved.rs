@@ -19,6 +19,8 @@ use std::{
     mem, ptr,
 };
 
+use weald_kernel::become_job;
+
 /// The state of exceptions: a pointer and a number.
 type Exceptions = [usize; 2];
 
@@ -99,8 +101,14 @@ impl Places {
     }
 }
 
-/// Runs `act`, which may switch, and restores what the calling thread had.
+/// Runs `act`, which may wait, and restores what the calling thread had. A thread that is no job yet becomes one.
 pub(crate) fn across<R>(act: impl FnOnce() -> R) -> R {
+    become_job();
+    around(act)
+}
+
+/// Runs `act`, which may run another thread but does not wait, and restores what the calling thread had.
+pub(crate) fn around<R>(act: impl FnOnce() -> R) -> R {
     let saved = Saved::take();
     let result = act();
     saved.restore();

@@ -2,13 +2,14 @@
 //!
 //! A thread is a migrating fiber of the kernel, and a block of its own that stays until the thread is joined, or has
 //! been detached and has ended. With one worker, a new thread runs at once, in the middle of its creator's run, until
-//! it waits or ends: child first, as programs for MassiveThreads expect. With several workers it goes to the front of
+//! it waits or ends: child first, as programs for MassiveThreads expect. It is no job of the kernel before it waits
+//! ([`saved::across`]), so a thread that never waits has no handle. With several workers it goes to the front of
 //! the queue, from where other workers steal it. Its creator goes on, and begins it itself when it joins it or waits.
 //! (MassiveThreads begins the child there, too, and lets others steal its creator.)
 //!
 //! # Safety
 //! - *Three holds*: the block is freed by whoever sets the last of `STORED`, `DETACHED` and `ENDED`, or by the one that
-//!   joins the thread, after its job has ended.
+//!   joins the thread, after it has ended.
 //! - *Its own*: only the thread itself uses its keys and the place of its call, and its result until it has ended.
 //! - *One joiner*: a program joins a thread once (myth.h), so the joiner alone has the handle.
 //! - *Movable*: code in C keeps nothing that depends on the OS thread over a call of this library, as its header says.
@@ -16,6 +17,7 @@
 #![allow(unsafe_code)]
 
 mod blocks;
+mod join;
 
 use std::{
     cell::{Cell, UnsafeCell},
@@ -26,11 +28,14 @@ use std::{
         AtomicU32,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
     },
-    thread as os_thread,
-    time::{Duration, Instant},
 };
 
-use weald_kernel::{JoinHandle, Spawn, is_in_job, timeout, with_fiber_word, yield_with_stack};
+use weald_kernel::{
+    JoblessRun, JoinHandle, Spawn, is_in_job, is_jobless, run_jobless, with_fiber_word,
+    yield_with_stack,
+};
+
+pub(crate) use join::{TimeLimit, detach, join};
 
 use blocks::Spare;
 
@@ -39,8 +44,7 @@ use crate::{
     keys::Values,
     machine::{self, Function, Place},
     runtime::{self, Global},
-    saved::{self, across},
-    wait::wait,
+    saved::{self, across, around},
 };
 
 /// Its creator has stored its handle.
@@ -108,11 +112,11 @@ impl Thread {
         Thread::new(STORED | DETACHED | BEGUN)
     }
 
-    /// Adds a hold's end. True if it was the last one, so that the caller frees the block.
-    fn set(&self, bit: u32) -> bool {
+    /// Adds the ends of holds. True if it was the last one, so that the caller frees the block.
+    fn set(&self, bits: u32) -> bool {
         const ALL: u32 = STORED | DETACHED | ENDED;
         // Each passes on what it did, and the last one sees it all.
-        (self.state.fetch_or(bit, AcqRel) | bit) & ALL == ALL
+        (self.state.fetch_or(bits, AcqRel) | bits) & ALL == ALL
     }
 
     fn has(&self, bit: u32) -> bool {
@@ -224,27 +228,55 @@ pub(crate) fn create(
     let state = if start.detached { DETACHED } else { 0 };
     let thread = new_block(state);
     id.set(thread);
+    // Outside of jobs it is refused.
+    if start.child_first && global.workers == 1 && begin_jobless(global, thread, start) {
+        return Ok(());
+    }
+    let created = create_as_job(global, thread, start);
+    if created.is_err() {
+        id.set(ptr::null());
+    }
+    created
+}
+
+/// As [`create`], of a thread that is a job from the beginning.
+// In a frame of its own: that of `create` stays small.
+#[inline(never)]
+fn create_as_job(
+    global: &'static Global,
+    thread: *const Thread,
+    start: Start,
+) -> Result<(), c_int> {
+    let in_job = is_in_job();
     let (block, sent) = (Block(thread), Sent(start));
     let spawn = move || {
-        let code = move || run(global, block, sent);
+        let code = move || run_to_the_end(global, block, sent);
         // SAFETY: *movable*.
         unsafe { Spawn::new().spawn_migrating_fiber(start.stack_size, code) }
     };
-    let in_job = is_in_job();
     let spawned = match in_job {
         true => spawn(),
         false => global.block_on(async { spawn() }),
     };
     let Ok(mut handle) = spawned else {
-        id.set(ptr::null());
         // SAFETY: *three holds*: its code was dropped.
         unsafe { give_back(thread) };
         return Err(libc::EAGAIN);
     };
     if start.child_first && in_job && global.workers == 1 {
-        across(|| begin_at_once(thread, &mut handle));
+        begin_at_once(thread, &mut handle);
     }
-    // SAFETY: *three holds*: its creator has not stored its handle.
+    // SAFETY: its creator is the caller.
+    unsafe { store(thread, handle) };
+    Ok(())
+}
+
+/// Stores the handle of a thread.
+///
+/// # Safety
+/// *Three holds*: the caller is its creator, and calls this once.
+unsafe fn store(thread: *const Thread, handle: JoinHandle<()>) {
+    // SAFETY: the caller's promise.
     let this = unsafe { &*thread };
     // SAFETY: nobody else uses it before it is stored.
     unsafe { *this.handle.get() = Some(handle) };
@@ -252,28 +284,94 @@ pub(crate) fn create(
         // SAFETY: *three holds*.
         unsafe { give_back(thread) };
     }
-    Ok(())
+}
+
+/// Begins a thread in the middle of its creator's run, without a job as long as it does not wait. False if that is not
+/// possible here.
+fn begin_jobless(global: &'static Global, thread: *const Thread, start: Start) -> bool {
+    let first = First {
+        global,
+        thread,
+        start,
+    };
+    let argument = ptr::from_ref(&first).cast_mut().cast();
+    // SAFETY: *movable*; each wait of this library is in `across`. It copies what is in this frame before.
+    match around(|| unsafe { run_jobless(start.stack_size, run_first, argument) }) {
+        JoblessRun::Refused => return false,
+        // SAFETY: its creator is the caller.
+        JoblessRun::Job(handle) => unsafe { store(thread, handle) },
+        JoblessRun::Ended => {
+            // SAFETY: *three holds*: its creator has not stored its handle.
+            if unsafe { &*thread }.set(STORED | ENDED) {
+                // SAFETY: *three holds*.
+                unsafe { give_back(thread) };
+            }
+        }
+    }
+    true
+}
+
+/// What a thread is told that its creator begins.
+#[derive(Clone, Copy)]
+struct First {
+    global: &'static Global,
+    thread: *const Thread,
+    start: Start,
+}
+
+unsafe fn run_first(first: *mut ()) {
+    // SAFETY: its creator waits in `begin_jobless`.
+    let First {
+        global,
+        thread,
+        start,
+    } = unsafe { *first.cast::<First>() };
+    run(global, Block(thread), Sent(start));
+    if !is_jobless() {
+        // SAFETY: *three holds*: it is the caller that ends, as a job.
+        unsafe { end(thread) };
+    }
 }
 
 /// Runs a thread that was just created, until it waits or ends.
 fn begin_at_once(thread: *const Thread, handle: &mut JoinHandle<()>) {
     // SAFETY: *three holds*: its creator has not stored its handle.
     let thread = unsafe { &*thread };
-    if handle.run_if_newest().is_some() {
+    if around(|| handle.run_if_newest()).is_some() {
         return;
     }
     // The creator has used up its turn, so it goes behind all others. The new thread, which is the next to run, may
     // have to wait for others, too, which were woken before.
     while !thread.has(BEGUN) {
-        yield_with_stack();
+        across(yield_with_stack);
     }
 }
 
-/// The code of a thread.
+/// The code of a thread that is a job.
+fn run_to_the_end(global: &'static Global, Block(thread): Block, sent: Sent) {
+    // SAFETY: *three holds*: it has not ended.
+    unsafe { &*thread }.state.fetch_or(BEGUN, Relaxed);
+    run(global, Block(thread), sent);
+    // SAFETY: *three holds*: it is the caller that ends.
+    unsafe { end(thread) };
+}
+
+/// The code of a thread has ended.
+///
+/// # Safety
+/// *Three holds*: called once.
+unsafe fn end(thread: *const Thread) {
+    // SAFETY: *three holds*.
+    if unsafe { &*thread }.set(ENDED) {
+        // SAFETY: *three holds*.
+        unsafe { give_back(thread) };
+    }
+}
+
+/// The code of a thread, up to its end.
 fn run(global: &'static Global, Block(thread): Block, Sent(start): Sent) {
     // SAFETY: *three holds*: it has not ended.
     let this = unsafe { &*thread };
-    this.state.fetch_or(BEGUN, Relaxed);
     if !global.cores.is_empty() {
         bind::bind_here(&global.cores);
     }
@@ -289,10 +387,6 @@ fn run(global: &'static Global, Block(thread): Block, Sent(start): Sent) {
         unsafe { machine::call(end_keys, ptr::null_mut(), this.call.as_ptr()) };
     }
     mem::forget(alarm);
-    if this.set(ENDED) {
-        // SAFETY: *three holds*.
-        unsafe { give_back(thread) };
-    }
 }
 
 /// Calls the destructors of what the calling thread keeps.
@@ -322,107 +416,4 @@ pub(crate) fn exit(result: *mut c_void) -> ! {
     }
     // SAFETY: its function is being called; the frames of C above it are left as by a long jump (myth.h).
     unsafe { machine::leave(call, result) }
-}
-
-/// How long a joiner waits.
-#[derive(Clone, Copy)]
-pub(crate) enum TimeLimit {
-    /// Until the thread has ended.
-    ToTheEnd,
-    /// Until then. None: to the end.
-    Until(Option<Instant>),
-    /// Not at all.
-    None,
-}
-
-/// Waits until `thread` has ended, writes its result, and frees it.
-///
-/// # Errors
-/// `EINVAL` if nobody can join it, `EDEADLK` if it is the caller, `EBUSY` if it has not ended in time.
-///
-/// # Safety
-/// The thread was created, and is not joined by others, before or meanwhile, or detached meanwhile.
-pub(crate) unsafe fn join(
-    thread: *const Thread,
-    limit: TimeLimit,
-    result: Option<&Cell<*mut c_void>>,
-) -> Result<(), c_int> {
-    // SAFETY: the caller's promise; null is nobody's.
-    let this = unsafe { thread.as_ref() }.ok_or(libc::EINVAL)?;
-    if ptr::eq(this, current()) {
-        return Err(libc::EDEADLK);
-    }
-    if this.has(DETACHED) {
-        return Err(libc::EINVAL);
-    }
-    wait_until_stored(this, limit)?;
-    // SAFETY: *one joiner*.
-    let handle = unsafe { &mut *this.handle.get() };
-    let handle = handle.as_mut().ok_or(libc::EINVAL)?;
-    if !handle.is_finished() {
-        wait_for(handle, limit)?;
-    }
-    if let Some(place) = result {
-        place.set(this.result.get());
-    }
-    // SAFETY: *three holds*: its job has ended, and the caller is the one that joins it.
-    unsafe { give_back(thread) };
-    Ok(())
-}
-
-/// Its creator is about to store the handle, or has let it run first; so it need not have ended.
-fn wait_until_stored(thread: &Thread, limit: TimeLimit) -> Result<(), c_int> {
-    /// How long an OS thread of the program pauses, which cannot let others run. A timer might find no free worker.
-    const PAUSE: Duration = Duration::from_micros(50);
-    while !thread.has(STORED) {
-        match limit {
-            TimeLimit::None => return Err(libc::EBUSY),
-            TimeLimit::Until(Some(deadline)) if Instant::now() >= deadline => {
-                return Err(libc::EBUSY);
-            }
-            _ => across(|| {
-                if !yield_with_stack() {
-                    os_thread::park_timeout(PAUSE);
-                }
-            }),
-        }
-    }
-    Ok(())
-}
-
-fn wait_for(handle: &mut JoinHandle<()>, limit: TimeLimit) -> Result<(), c_int> {
-    match limit {
-        TimeLimit::ToTheEnd | TimeLimit::Until(None) => {
-            if across(|| handle.run_if_newest()).is_none() {
-                // How its job ended is the runtime's affair.
-                let _ended = wait(handle);
-            }
-        }
-        TimeLimit::Until(Some(deadline)) => {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let _ended = wait(timeout(left, handle)).map_err(|_elapsed| libc::EBUSY)?;
-        }
-        TimeLimit::None => return Err(libc::EBUSY),
-    }
-    Ok(())
-}
-
-/// Nobody will join `thread`.
-///
-/// # Errors
-/// `EINVAL` if nobody could.
-///
-/// # Safety
-/// The thread was created, and is not joined by anybody.
-pub(crate) unsafe fn detach(thread: *const Thread) -> Result<(), c_int> {
-    // SAFETY: the caller's promise; null is nobody's.
-    let this = unsafe { thread.as_ref() }.ok_or(libc::EINVAL)?;
-    if this.has(DETACHED) {
-        return Err(libc::EINVAL);
-    }
-    if this.set(DETACHED) {
-        // SAFETY: *three holds*.
-        unsafe { give_back(thread) };
-    }
-    Ok(())
 }

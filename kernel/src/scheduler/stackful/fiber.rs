@@ -36,6 +36,7 @@ use crate::{
         Header,
         body::{FreshRun, JobCell, VTable, set_stage, stage},
         body_bit,
+        runnable::Runnable,
     },
     scheduler::{
         stackful::stack_context::{self, StackContext, StackKind, caller},
@@ -237,6 +238,36 @@ impl<F: FnOnce() -> T, T> Future for Fiber<F, T> {
         };
         this.settle_end(cx, stack_context);
         Poll::Ready(result.unwrap_or_else(|payload| resume_unwind(payload)))
+    }
+}
+
+impl Fiber<fn(), ()> {
+    /// A fiber whose code has begun on a stack before it was one.
+    pub(crate) fn begun(stack_context: NonNull<StackContext>) -> Fiber<fn(), ()> {
+        Fiber {
+            state: ManuallyDrop::new(FiberState::Started(stack_context)),
+            _pinned: PhantomPinned,
+        }
+    }
+
+    /// The fiber of `job`, which is such a one.
+    pub(crate) fn of(job: &Runnable) -> *const Fiber<fn(), ()> {
+        JobCell::<Fiber<fn(), ()>>::body(job.ptr().as_raw()).cast()
+    }
+
+    /// The code has ended.
+    ///
+    /// # Safety
+    /// Its stack: the caller is that code.
+    pub(crate) unsafe fn end(
+        this: *mut Fiber<fn(), ()>,
+        stack_context: NonNull<StackContext>,
+        result: Result<(), Box<dyn Any + Send>>,
+    ) {
+        // SAFETY: never moves.
+        let state = unsafe { &raw mut (*this).state }.cast::<FiberState<fn(), ()>>();
+        // SAFETY: as above. The overwritten value needs no destructor.
+        unsafe { state.write(FiberState::Ended(stack_context, result)) };
     }
 }
 

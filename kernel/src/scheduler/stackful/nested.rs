@@ -88,10 +88,7 @@ pub(crate) unsafe fn run_if_next<const EAGER: bool>(job: &JobRef, place: *mut ()
                 FreshRun::Declined => cx.end_plain_nested(nested),
                 FreshRun::Unwound => {
                     cx.end_plain_nested(nested);
-                    run_in_general(cx, before, |cx| {
-                        run::begin(cx, &fiber, budget);
-                        (run::call(&fiber), fiber)
-                    });
+                    collect(cx, before, fiber);
                     return Joined::Known;
                 }
             }
@@ -107,7 +104,7 @@ pub(crate) unsafe fn run_if_next<const EAGER: bool>(job: &JobRef, place: *mut ()
 
 /// The fiber waits. What has to be done for that runs on the joiner's stack, which it must not suspend in the fiber's
 /// name.
-fn wait(cx: &Context, mut fiber: Runnable) {
+pub(super) fn wait(cx: &Context, mut fiber: Runnable) {
     let ending = cx.set_ending(true);
     if cx.noted().needs_care() {
         let _waits = run::take_care(cx, &mut fiber);
@@ -144,6 +141,17 @@ unsafe fn end(cx: &Context, before: RunWord, fiber: Runnable) -> Joined {
             Joined::Taken
         }
     }
+}
+
+/// The code of the fiber has ended, and its result is to be collected.
+pub(super) fn collect(cx: &Context, before: RunWord, fiber: Runnable) {
+    let budget = cx
+        .shared()
+        .map_or(u32::MAX, |shared| shared.config.poll_budget);
+    run_in_general(cx, before, |cx| {
+        run::begin(cx, &fiber, budget);
+        (run::call(&fiber), fiber)
+    });
 }
 
 /// Runs the fiber by `poll`, as a loop does.
@@ -227,7 +235,7 @@ fn take_eagerly(cx: &Context, worker: &Worker, job: JobPtr) -> Option<Runnable> 
 
 /// Makes the run word name the outer job again, and counts the jobs that have `ended`.
 #[inline(always)]
-fn restore(cx: &Context, before: RunWord, ended: u64) {
+pub(super) fn restore(cx: &Context, before: RunWord, ended: u64) {
     let Some((worker, lease)) = cx.worker() else {
         return run::count_ends(cx, ended);
     };

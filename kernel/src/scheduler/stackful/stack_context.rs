@@ -53,7 +53,10 @@ use crate::{
     job::{self, JobPtr, body_bit, runnable::Runnable},
     report,
     scheduler::{
-        stackful::pinned::{PinChange, PinnedQueue},
+        stackful::{
+            jobless::Jobless,
+            pinned::{PinChange, PinnedQueue},
+        },
         workers::{
             context::{self, Context, PollNotes},
             run,
@@ -96,6 +99,10 @@ pub(crate) struct StackContext {
     pub(crate) word: Cell<*const ()>,
     /// Whether a fiber's code has ended, so that its next poll collects the result.
     pub(crate) has_ended: Cell<bool>,
+    /// Set while the code is no job ([`crate::scheduler::stackful::jobless`]).
+    pub(crate) jobless: Cell<*const Jobless>,
+    /// The fiber that such code has become, or null.
+    pub(crate) fiber: Cell<*const ()>,
     stack: Stack,
 }
 
@@ -117,6 +124,8 @@ impl StackContext {
             foreign_runtime: Cell::new(ptr::null()),
             word: Cell::new(ptr::null()),
             has_ended: Cell::new(false),
+            jobless: Cell::new(ptr::null()),
+            fiber: Cell::new(ptr::null()),
             stack,
         };
         // SAFETY: as above; the top is a multiple of 64.

@@ -15,6 +15,7 @@ mod work;
 
 pub(crate) use crate::scheduler::workers::context::{
     nested_run::OuterRun,
+    plain_nested_run::PlainNestedRun,
     poll_notes::{Left, PollNotes},
 };
 

@@ -43,11 +43,12 @@
 
 #![allow(unsafe_code)]
 
+mod nested;
 #[cfg(all(test, not(loom)))]
 mod tests;
 pub(crate) mod turns;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::{
     job::{Header, JobPtr, runnable::Runnable},
@@ -114,10 +115,6 @@ pub(crate) enum Pick {
     /// The queues are empty.
     Empty,
 }
-
-/// How long nested runs put looks off. The jobs in which they are nested then yield, and each of them continues by
-/// itself, which costs as much as a dozen nested runs for each. Timers may be late by so much.
-const PUT_OFF: Duration = Duration::from_micros(500);
 
 /// How many jobs go from the overflow queue to the injector together.
 const OVERFLOW_MAX: usize = 64;
@@ -200,58 +197,6 @@ impl WorkerCore {
             || self.ring.len() > 0
             || self.overflow.len() > 0
             || !self.callbacks.is_empty()
-    }
-
-    /// Takes `job` out of the next slot, if it is there and no look is due. Returns whether it did.
-    #[inline(always)]
-    pub(crate) fn take_if_next(&mut self, job: JobPtr) -> bool {
-        if self.next != Some(job) || self.is_look_due() {
-            return false;
-        }
-        self.next = None;
-        self.count_nested();
-        true
-    }
-
-    /// Takes `job` from the end of the ring, if it is there and no look is due. Returns how many jobs are before it.
-    #[inline(always)]
-    pub(crate) fn take_if_last(&mut self, job: JobPtr) -> Option<u64> {
-        if self.is_look_due() {
-            return None;
-        }
-        let before = self.ring.pop_last(job.as_raw().as_ptr())?;
-        self.count_nested();
-        Some(before)
-    }
-
-    #[inline(always)]
-    pub(crate) fn is_look_due(&self) -> bool {
-        self.in_row == 0 && self.until_look == 0
-    }
-
-    /// Counts a run that is nested in another one.
-    #[inline(always)]
-    fn count_nested(&mut self) {
-        if self.in_row > 0 {
-            self.in_row -= 1;
-            // It counts for the look and not for the streak.
-            self.streak_left += 1;
-        } else {
-            self.until_look -= 1;
-        }
-    }
-
-    /// A look is due in the middle of nested runs, each of which a look would end. Puts it off by as many runs as there
-    /// are between two looks. False if it has been put off for [`PUT_OFF`].
-    pub(crate) fn put_look_off(&mut self, now: Instant) -> bool {
-        let since = *self.put_off.get_or_insert(now);
-        let allowed = self.allowed;
-        if allowed == 0 || now.saturating_duration_since(since) >= PUT_OFF {
-            return false;
-        }
-        self.set_until_look(allowed);
-        self.put_off = Some(since);
-        true
     }
 
     /// The common case of [`take`](WorkerCore::take): the job in the next slot, if no other job can have the turn.

@@ -87,6 +87,12 @@ impl Context {
         Some(stack)
     }
 
+    /// A cached stack of `class`, for which there is no claim.
+    #[inline(always)]
+    pub(crate) fn take_cached_stack_of(&self, class: u32) -> Option<Stack> {
+        self.cached_stacks.take(class)
+    }
+
     /// The stack for a fiber's claim. The caller must then forget the claim.
     #[inline(always)]
     pub(crate) fn take_stack(&self, claim: &Claim) -> Result<Stack, StackError> {

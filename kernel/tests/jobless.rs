@@ -1,0 +1,155 @@
+//! Jobless runs: code on a stack of its own that is no job before it waits.
+
+#![allow(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{cell::Cell, ptr};
+
+use weald_kernel::{
+    JoblessRun, Runtime, Spawn, Wait, become_job, is_in_job, is_jobless, run_jobless,
+    with_fiber_word, yield_with_stack,
+};
+
+const STACK: usize = 64 << 10;
+
+/// What a piece of code has done, in the frame of its creator.
+#[derive(Default)]
+struct Seen {
+    was_jobless: Cell<bool>,
+    ended: Cell<bool>,
+    nested: Cell<u32>,
+}
+
+/// Runs `act` as a fiber that migrates, on a runtime with one worker.
+fn in_fiber<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> T {
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    runtime.block_on(async {
+        // SAFETY: the code of these tests keeps nothing that depends on the OS thread.
+        let fiber = unsafe { Spawn::new().spawn_migrating_fiber(STACK, act) };
+        fiber.unwrap().await.unwrap()
+    })
+}
+
+fn run(code: weald_kernel::JoblessCode, seen: &Seen) -> JoblessRun {
+    // SAFETY: the code uses `seen`, which outlives it, and nothing that depends on the OS thread.
+    unsafe { run_jobless(STACK, code, ptr::from_ref(seen).cast_mut().cast()) }
+}
+
+unsafe fn ends(seen: *mut ()) {
+    // SAFETY: the creator waits.
+    let seen = unsafe { &*seen.cast::<Seen>() };
+    seen.was_jobless.set(is_jobless());
+    assert!(is_in_job());
+    with_fiber_word(|word| assert!(word.get().is_null())).unwrap();
+    seen.ended.set(true);
+}
+
+unsafe fn yields_twice(seen: *mut ()) {
+    // SAFETY: the creator joins it.
+    let seen = unsafe { &*seen.cast::<Seen>() };
+    seen.was_jobless.set(is_jobless());
+    with_fiber_word(|word| word.set(ptr::from_ref(seen).cast())).unwrap();
+    for _ in 0..2 {
+        become_job();
+        assert!(!is_jobless());
+        yield_with_stack();
+    }
+    with_fiber_word(|word| assert_eq!(word.get(), ptr::from_ref(seen).cast())).unwrap();
+    seen.ended.set(true);
+}
+
+unsafe fn becomes_a_job_and_ends(seen: *mut ()) {
+    become_job();
+    // SAFETY: as above.
+    unsafe { ends(seen) };
+}
+
+/// Each level runs the next one, down to one that yields.
+unsafe fn in_depth(seen: *mut ()) {
+    // SAFETY: as above.
+    let outer = unsafe { &*seen.cast::<Seen>() };
+    match outer.nested.get() {
+        0 => {
+            become_job();
+            yield_with_stack();
+        }
+        nested => {
+            let seen = Seen::default();
+            seen.nested.set(nested - 1);
+            if let JoblessRun::Job(job) = run(in_depth, &seen) {
+                become_job();
+                job.wait().unwrap();
+            }
+            assert!(seen.ended.get());
+        }
+    }
+    outer.ended.set(true);
+}
+
+#[test]
+fn code_that_does_not_wait_ends_without_a_job() {
+    let spawned = in_fiber(|| {
+        let seen = Seen::default();
+        // More often than a job may go on without a yield.
+        for _ in 0..1_000 {
+            seen.ended.set(false);
+            match run(ends, &seen) {
+                JoblessRun::Ended => assert!(seen.ended.get() && seen.was_jobless.get()),
+                JoblessRun::Refused => {
+                    yield_with_stack();
+                }
+                JoblessRun::Job(_) => panic!("it has waited"),
+            }
+        }
+        seen.ended.get()
+    });
+    assert!(spawned);
+}
+
+#[test]
+fn code_that_waits_becomes_a_job() {
+    in_fiber(|| {
+        let seen = Seen::default();
+        let JoblessRun::Job(job) = run(yields_twice, &seen) else {
+            panic!("it waits");
+        };
+        assert!(seen.was_jobless.get() && !seen.ended.get() && !job.is_finished());
+        job.wait().unwrap();
+        assert!(seen.ended.get());
+    });
+}
+
+#[test]
+fn code_that_becomes_a_job_may_end_without_having_waited() {
+    in_fiber(|| {
+        let seen = Seen::default();
+        let JoblessRun::Job(job) = run(becomes_a_job_and_ends, &seen) else {
+            panic!("it has become a job");
+        };
+        assert!(seen.ended.get() && job.is_finished());
+        job.wait().unwrap();
+    });
+}
+
+#[test]
+fn jobless_runs_nest() {
+    for _ in 0..3 {
+        in_fiber(|| {
+            let seen = Seen::default();
+            seen.nested.set(20);
+            let JoblessRun::Job(job) = run(in_depth, &seen) else {
+                panic!("the innermost one yields");
+            };
+            job.wait().unwrap();
+            assert!(seen.ended.get());
+        });
+    }
+}
+
+#[test]
+fn there_is_none_outside_of_jobs() {
+    let seen = Seen::default();
+    assert!(matches!(run(ends, &seen), JoblessRun::Refused));
+    assert!(!is_jobless() && !seen.ended.get());
+    become_job();
+}
