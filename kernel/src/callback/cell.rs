@@ -352,9 +352,30 @@ impl CallbackPtr {
     pub(super) unsafe fn release(self) {
         // SAFETY: the caller still has the claim.
         let head = unsafe { self.head() };
+        if head.calls().has_owner {
+            // SAFETY: the caller's promise, and there is an owner.
+            return unsafe { self.release_owned() };
+        }
         // Without an owner nobody could take a claim meanwhile; and a load costs less than a locked operation.
-        let is_last = head.entry.phase.is_last() && !head.calls().has_owner;
-        if is_last || head.entry.phase.release() {
+        if head.entry.phase.is_last() || head.entry.phase.release() {
+            // SAFETY: it was the last claim.
+            unsafe { self.free() };
+        }
+    }
+
+    /// # Safety
+    /// As [`release`](CallbackPtr::release), and the callback has an owner.
+    #[inline(never)]
+    unsafe fn release_owned(self) {
+        // SAFETY: the caller still has the claim.
+        let head = unsafe { self.head() };
+        // SAFETY: as above, and the caller's promise.
+        let group = unsafe { &self.owned_link().group };
+        // SAFETY: as above.
+        if head.entry.phase.is_last() && unsafe { group.leave_with_last_claim(self) } {
+            // SAFETY: it was the last claim, and the block is in no list.
+            unsafe { (head.calls().free)(self.0.cast()) };
+        } else if head.entry.phase.release() {
             // SAFETY: it was the last claim.
             unsafe { self.free() };
         }

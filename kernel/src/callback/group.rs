@@ -62,6 +62,26 @@ struct Members {
     on_panic: Option<OnPanic>,
 }
 
+impl Members {
+    fn remove(&mut self, callback: CallbackPtr) {
+        if self.has_ended {
+            return;
+        }
+        let (next, prev) = get(link(callback));
+        if next.is_none() && prev.is_none() && self.first != Some(callback) {
+            // It never joined.
+            return;
+        }
+        match prev {
+            Some(prev) => set(link(prev), next, get(link(prev)).1),
+            None => self.first = next,
+        }
+        if let Some(next) = next {
+            set_prev(link(next), prev);
+        }
+    }
+}
+
 impl Group {
     fn new(runtime: u16, owner: Unit) -> Group {
         let members = Members {
@@ -92,22 +112,22 @@ impl Group {
 
     /// Removes a callback whose last claim was given up.
     pub(super) fn leave(&self, callback: CallbackPtr) {
+        lock(&self.members).remove(callback);
+    }
+
+    /// Removes a callback whose last claim the caller seems to have. False, with nothing changed, if there is another
+    /// claim. Further claims are taken under this lock, from the list, so then the caller's is the last one for good.
+    ///
+    /// # Safety
+    /// The caller has a claim.
+    pub(super) unsafe fn leave_with_last_claim(&self, callback: CallbackPtr) -> bool {
         let mut members = lock(&self.members);
-        if members.has_ended {
-            return;
+        // SAFETY: the caller's promise.
+        let is_last = unsafe { callback.head() }.entry.phase.is_last();
+        if is_last {
+            members.remove(callback);
         }
-        let (next, prev) = get(link(callback));
-        if next.is_none() && prev.is_none() && members.first != Some(callback) {
-            // It never joined.
-            return;
-        }
-        match prev {
-            Some(prev) => set(link(prev), next, get(link(prev)).1),
-            None => members.first = next,
-        }
-        if let Some(next) = next {
-            set_prev(link(next), prev);
-        }
+        is_last
     }
 
     /// The owner has ended: closures that wait are dropped at once; those that run have no further round.

@@ -33,6 +33,16 @@ struct Group {
     has_ended: bool,
 }
 
+impl Group {
+    /// As `Members::remove`.
+    fn remove(&mut self) {
+        if !self.has_ended {
+            assert!(self.is_member);
+            self.is_member = false;
+        }
+    }
+}
+
 impl Callback {
     fn new(group: Option<Group>) -> Arc<Callback> {
         Arc::new(Callback {
@@ -67,21 +77,36 @@ impl Callback {
     /// As `CallbackPtr::release`.
     fn release(&self) {
         self.assert_in_use();
-        let is_last = self.group.is_none() && self.phase.is_last();
-        if is_last || self.phase.release() {
+        if self.phase.is_last() && self.leave_with_last_claim() {
+            return self.end_block();
+        }
+        if self.phase.release() {
             self.free();
         }
+    }
+
+    /// As `Group::leave_with_last_claim`; without an owner, whether the claim is the last.
+    fn leave_with_last_claim(&self) -> bool {
+        let Some(group) = &self.group else {
+            return true;
+        };
+        let mut group = lock(group);
+        let is_last = self.phase.is_last();
+        if is_last {
+            group.remove();
+        }
+        is_last
     }
 
     /// As `CallbackPtr::free` with `Group::leave`.
     fn free(&self) {
         if let Some(group) = &self.group {
-            let mut group = lock(group);
-            if !group.has_ended {
-                assert!(group.is_member);
-                group.is_member = false;
-            }
+            lock(group).remove();
         }
+        self.end_block();
+    }
+
+    fn end_block(&self) {
         self.assert_in_use();
         assert_eq!(self.closure.get(), None, "the closure is still there");
         self.memory.set("freed");
