@@ -289,7 +289,7 @@ fn leave(class: usize) {
 #[cold]
 fn trim_class(class: usize) {
     let size = size_of_class(class);
-    let (batches, slabs, uncut) = {
+    let (batches, slabs, mut uncut) = {
         let mut depot = lock(class);
         depot.free = 0;
         let batches = std::mem::take(&mut depot.batches);
@@ -304,24 +304,24 @@ fn trim_class(class: usize) {
     for uncut in &uncut {
         unused[at(uncut.from.addr())] += uncut.left;
     }
-    let is_unused = |part: usize| unused[at(part)] == SLAB / size;
-    let used = batches.into_iter().flatten();
-    let used: Vec<_> = used
-        .filter(|block| !is_unused(block.addr().get()))
-        .collect();
+    let is_used = |part: usize| unused[at(part)] != SLAB / size;
+    let is_empty = |slab: &Block| !is_used(slab.addr().get());
+    // Others wait for the depot, so what grows with the number of blocks or slabs is done before and behind its lock.
+    let mut used = batches.concat();
+    used.retain(|block| is_used(block.addr().get()));
+    let mut batches: Vec<_> = used.chunks(BATCH).map(<[_]>::to_vec).collect();
+    uncut.retain(|uncut| is_used(uncut.from.addr()));
+    let empty: Vec<_> = slabs.iter().copied().filter(is_empty).collect();
     let mut depot = lock(class);
-    used.chunks(BATCH)
-        .for_each(|batch| depot.add(batch.to_vec()));
-    let pieces = uncut.into_iter();
-    depot
-        .uncut
-        .extend(pieces.filter(|uncut| !is_unused(uncut.from.addr())));
-    let is_unused = |count: &usize| *count == SLAB / size;
-    depot.learn(unused.iter().filter(|count| is_unused(count)).count());
+    depot.free += used.len();
+    depot.batches.append(&mut batches);
+    depot.uncut.append(&mut uncut);
+    depot.learn(empty.len());
     depot.trim_at = 2 * depot.free + depot.factor * WORTH_TRIMMING / size;
-    let counted = slabs.iter().zip(&unused);
-    for (slab, _) in counted.filter(|(_, count)| is_unused(count)) {
-        depot.slabs.retain(|other| other != slab);
+    let is_kept = |slab: &Block| empty.binary_search(slab).is_err();
+    depot.slabs.retain(is_kept);
+    drop(depot);
+    for slab in empty {
         // SAFETY: it was allocated with this layout, and all its parts were in lists that only this function has.
         unsafe { dealloc(slab.as_ptr(), SLAB_LAYOUT) };
     }
