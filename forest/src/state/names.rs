@@ -1,12 +1,12 @@
 //! The trees of a forest by their names: sorted lists of at most [`CHUNK`] trees, which are chunks, in a list that is
-//! sorted by the least name that each may have. A look-up halves both lists. It locks the trees only that it compares in
-//! the one chunk, because the least names are here.
+//! sorted by the least name that each may have. A look-up halves both lists. It locks only the trees that it compares
+//! in the one chunk, because the least names are here.
 //!
-//! - A tree has its name itself, so a chunk has a pointer to each tree and nothing else. The name of a tree that is here
-//!   changes only in [`Names::rename`], so the order stays right.
+//! - A tree has its name itself, so a chunk has a pointer to each tree and nothing else. The name of a tree that is
+//!   here changes only in [`Names::rename`], so the order stays right.
 //! - The least name of a chunk is no greater than the names in it, and greater than those in the chunks before it.
-//! - No chunk is empty, and two neighbours that together have at most half of what one may have become one when a tree of
-//!   them is removed.
+//! - No chunk is empty, and two neighbours that together have at most half of what one may have become one when a tree
+//!   of them is removed.
 //! - A full chunk is cut in half, or where a run of names goes on, which leaves full chunks behind it.
 
 use super::name::{Name, Sought};
@@ -18,13 +18,13 @@ const CHUNK: usize = if cfg!(test) { 4 } else { 64 };
 /// Trees that are sorted by their names, no two of which are equal.
 #[derive(Default)]
 pub(crate) struct Names {
-    chunks: Vec<Chunk>,
+    chunks: Vec<NameChunk>,
     /// Where in its chunk a name would be put that follows the one that was added last.
     run: usize,
 }
 
 /// Trees whose names follow each other.
-struct Chunk {
+struct NameChunk {
     least: Name,
     trees: Vec<TreeRef>,
 }
@@ -86,7 +86,7 @@ impl Names {
     /// The chunk where a name belongs, and its place in it; an error, if it is not there. There may be no chunk.
     fn place(&self, name: &Name) -> (usize, Result<usize, usize>) {
         let sought = Sought::new(name);
-        let is_before = |chunk: &Chunk| sought.order_of(&chunk.least).is_le();
+        let is_before = |chunk: &NameChunk| sought.order_of(&chunk.least).is_le();
         let at = self.chunks.partition_point(is_before).saturating_sub(1);
         let found = self.chunks.get(at).map_or(Err(0), |chunk| {
             let trees = &chunk.trees;
@@ -97,13 +97,13 @@ impl Names {
 
     fn begin_chunk(&mut self, at: usize, (least, tree): (Name, TreeRef)) {
         let trees = vec![tree];
-        self.chunks.insert(at, Chunk { least, trees });
+        self.chunks.insert(at, NameChunk { least, trees });
         self.run = 1;
     }
 
     /// Puts a tree into a chunk that has room for it.
     fn insert_at(&mut self, (chunk, place): (usize, usize), (name, tree): (Name, TreeRef)) {
-        let Chunk { least, trees } = &mut self.chunks[chunk];
+        let NameChunk { least, trees } = &mut self.chunks[chunk];
         if trees.len() == trees.capacity() {
             let more = trees.len().min(CHUNK - trees.len());
             trees.reserve_exact(more.max(1));
@@ -121,7 +121,7 @@ impl Names {
         let Some(least) = after.first().map(|tree| tree.name()) else {
             return self.begin_chunk(chunk + 1, tree);
         };
-        let after = Chunk {
+        let after = NameChunk {
             least,
             trees: after,
         };
