@@ -8,8 +8,8 @@
 // client or a slow service?), `rate` (the least rate), `registry` (all connections; at the limit, the one that has been
 // idle longest is closed), `crowd` (too many to keep buffers), `refusal` (bad requests), `piece` (large bodies in
 // pieces), `wire` (what is written and not yet sent: answers to requests that came together leave together), `closing`
-// (how a connection ends: a reset must not destroy an unread answer), `date` (a clock before 1970), `description` (names
-// in reports).
+// (how a connection ends: a reset must not destroy an unread answer), `date` (a clock before 1970),
+// `description` (names in reports).
 //
 // A stream of events: hyper writes its head, and then the connection takes the body (`event_body`, `event_slot`) and
 // writes the chunks itself (`connection/streaming`).

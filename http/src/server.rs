@@ -113,11 +113,11 @@ pub struct Server<L, S, U> {
 impl<L, S, U> Server<L, S, U> {
     /// Serves until `until` is ready. Then the server accepts what the system has queued by then, as far as half of the
     /// time of [`drain_for`](Server::drain_for) allows, closes the listener, lets each connection finish the request
-    /// that is in flight or has arrived, and returns when all have, or when that time is over. At the limit of connections, what
-    /// is queued is closed with the listener. A socket that other processes accept from, too, has one queue for all of
-    /// them, and what this server takes from it at its end and finds without a request is closed: give it a listener of
-    /// your own ([`Listen`]) whose [`next_queued`](Listen::next_queued) has none. [`serve`] says what dropping the
-    /// server's future does.
+    /// that is in flight or has arrived, and returns when all have, or when that time is over. At the limit of
+    /// connections, what is queued is closed with the listener. A socket that other processes accept from, too, has one
+    /// queue for all of them, and what this server takes from it at its end and finds without a request is closed: give
+    /// it a listener of your own ([`Listen`]) whose [`next_queued`](Listen::next_queued) has none. [`serve`] says what
+    /// dropping the server's future does.
     pub fn until<F: Future>(self, until: F) -> Server<L, S, F> {
         Server {
             listener: self.listener,
