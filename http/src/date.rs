@@ -2,8 +2,8 @@
 //!
 //! Hyper keeps the text of a date for each OS thread. It makes the first one when it is first polled there, whether
 //! answers are dated or not, and panics if the clock says a time before 1970 then. A clock that goes there later
-//! changes nothing: the date stays what it was. So the first poll of hyper on each thread waits for a look at the clock. (No
-//! system sets its clock to a time after the year 9999, which would be as bad.)
+//! changes nothing: the date stays what it was. So the first poll of hyper on each thread waits for a look at the
+//! clock. (No system sets its clock to a time after the year 9999, which would be as bad.)
 //!
 //! Called by connections, on whichever thread polls them.
 

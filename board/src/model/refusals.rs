@@ -15,8 +15,8 @@ use super::store::{Failure, Store};
 
 /// Whether the disk takes texts, as far as is known, and whether the journal takes any.
 pub(crate) struct Refusals {
-    /// The disk is full, or the system refused a file, and no text was taken since. Relaxed everywhere: it is a hint, and
-    /// orders nothing.
+    /// The disk is full, or the system refused a file, and no text was taken since. Relaxed everywhere: it is a hint,
+    /// and orders nothing.
     pub(crate) is_full: AtomicBool,
     pub(crate) tried: Mutex<Option<Instant>>,
     /// Waits for the failure; `None` after it, or if there can be none.
