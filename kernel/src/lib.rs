@@ -139,12 +139,10 @@ mod reactor {
 //   (`first_poll::suspend`, else `wait_on`; a yield: `yields`, most of them without it); resumed: a loop's there
 //   (`resume`), a fiber's in `stackful::fiber` (`Fiber::run`), or by another fiber in `stackful::direct`;
 // - where a stack is given back: a fiber's in `stackful::fiber` (`settle_end`), a loop's, which left it for good, in
-//   `workers::context::stacks` (`give_abandoned`), both to `stack::pool` (`give`);
-// - where a job may run: `stackful::placement`.
+//   `workers::context::stacks` (`give_abandoned`), both to `stack::pool`; where a job may run: `stackful::placement`.
 mod scheduler {
-    // What the scheduler needs from layers that come later in this list, as traits.
+    // What the scheduler needs from layers that come later in this list, as traits; what earlier layers call here.
     pub(crate) mod services;
-    // What earlier layers call here.
     pub(crate) mod upcalls;
     pub(crate) mod workers {
         pub(crate) mod cancel;
@@ -207,7 +205,6 @@ mod scheduler {
         pub(crate) mod duties;
         pub(crate) mod fiber;
         pub(crate) mod foreign_runtime;
-        pub(crate) mod jobless;
         pub(crate) mod nested;
         pub(crate) mod pinned;
         pub(crate) mod placement;
@@ -228,6 +225,7 @@ mod api {
     pub(crate) mod give_up;
     pub(crate) mod io_operation;
     pub(crate) mod io_source;
+    pub(crate) mod jobless;
     pub(crate) mod join;
     pub(crate) mod join_set;
     pub(crate) mod mailbox;
@@ -364,6 +362,7 @@ mod models {
     mod unread;
 }
 
+pub use api::jobless::{JoblessCode, JoblessRun, become_job, is_jobless, run_jobless};
 pub use api::{
     admission::SpawnError,
     answer::{AnswerReceiver, AnswerSender, answer},
@@ -420,7 +419,6 @@ pub use scheduler::workers::search::prefer::{
 pub use scheduler::{
     stackful::{
         fiber::{DEFAULT_STACK, with_fiber_word},
-        jobless::{JoblessCode, JoblessRun, become_job, is_jobless, run_jobless},
         wait::{
             CancelShield, block::block_in_place, block_on, cancel_point, holds_up, is_in_job,
             wait_to_the_end, wait_until, yield_to_next_fiber, yield_with_stack,

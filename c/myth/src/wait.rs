@@ -107,8 +107,8 @@ async fn woken(mut node: Enqueued<'_>, mut enqueue: impl FnMut(&Node) -> bool) {
     poll_fn(|cx| node.poll(cx, &mut begins, &mut enqueue)).await;
 }
 
-/// Whether the waker of a future is lent ([`Node::lend_waker`]): by models, whose wakers last as long as their waits, so
-/// that they run what a thread with a stack of its own does.
+/// Whether the waker of a future is lent ([`Node::lend_waker`]): by models, whose wakers last as long as their waits,
+/// so that they run what a thread with a stack of its own does.
 const LENDS: bool = cfg!(all(loom, test));
 
 /// A node that may be in a queue. When it is dropped, it is in none: it takes itself out, or waits for whoever has.

@@ -77,8 +77,8 @@ fn an_owner_against_two_thieves() {
     });
 }
 
-/// The owner takes back what it has queued last, while a thief steals: each job is taken once, and what is before it stays
-/// in order.
+/// The owner takes back what it has queued last, while a thief steals: each job is taken once, and what is before it
+/// stays in order.
 #[test]
 fn an_owner_takes_the_last_against_a_thief() {
     loom::model(|| {

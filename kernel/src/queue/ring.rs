@@ -124,11 +124,11 @@ impl<T> RingOwner<T> {
         (self.0.take(&mut place, |count| count.min(1)) == 1).then_some(place[0])
     }
 
-    /// Takes `job` if it is the last, for whoever joins what it queued last. Returns how many are before it, or None if it
-    /// is not the last, if more than [`MOST_MOVED`] are, or if a thief was faster.
+    /// Takes `job` if it is the last, for whoever joins what it queued last. Returns how many are before it, or None
+    /// if it is not the last, if more than [`MOST_MOVED`] are, or if a thief was faster.
     ///
-    /// `tail` never falls, or a thief that has read it could take what is queued there anew. So the owner takes all jobs,
-    /// and puts the others behind, in their order.
+    /// `tail` never falls, or a thief that has read it could take what is queued there anew. So the owner takes all
+    /// jobs, and puts the others behind, in their order.
     pub(crate) fn pop_last(&mut self, job: *mut T) -> Option<u64> {
         let tail = self.0.tail.load(Ordering::Relaxed);
         // Acquire: as in `push`.

@@ -11,8 +11,8 @@
 //!
 //! A nested run costs a reduction, so that a job that does nothing else still yields.
 //!
-//! An *eager* joiner does the same with a fiber that is not the next to run, but was queued last: a recursion that forks
-//! in two then runs its halves as calls, the newest first, and leaves the oldest to thieves.
+//! An *eager* joiner does the same with a fiber that is not the next to run, but was queued last: a recursion that
+//! forks in two then runs its halves as calls, the newest first, and leaves the oldest to thieves.
 
 #![allow(unsafe_code)]
 
@@ -39,8 +39,8 @@ pub(crate) enum Joined {
     Taken,
 }
 
-/// Runs `job`, which is a fiber, once, if it is the next one to run on the calling worker; by an `EAGER` joiner also if it
-/// was the last to be queued there, and even if a look is due.
+/// Runs `job`, which is a fiber, once, if it is the next one to run on the calling worker; by an `EAGER` joiner also
+/// if it was the last to be queued there, and even if a look is due.
 ///
 /// # Safety
 /// `job` is the reference of the job's join handle, and `place` has room for the output. If the output is put there,
@@ -104,7 +104,7 @@ pub(crate) unsafe fn run_if_next<const EAGER: bool>(job: &JobRef, place: *mut ()
 
 /// The fiber waits. What has to be done for that runs on the joiner's stack, which it must not suspend in the fiber's
 /// name.
-pub(super) fn wait(cx: &Context, mut fiber: Runnable) {
+pub(crate) fn wait(cx: &Context, mut fiber: Runnable) {
     let ending = cx.set_ending(true);
     if cx.noted().needs_care() {
         let _waits = run::take_care(cx, &mut fiber);
@@ -144,7 +144,7 @@ unsafe fn end(cx: &Context, before: RunWord, fiber: Runnable) -> Joined {
 }
 
 /// The code of the fiber has ended, and its result is to be collected.
-pub(super) fn collect(cx: &Context, before: RunWord, fiber: Runnable) {
+pub(crate) fn collect(cx: &Context, before: RunWord, fiber: Runnable) {
     let budget = cx
         .shared()
         .map_or(u32::MAX, |shared| shared.config.poll_budget);
@@ -182,8 +182,8 @@ fn run_in_general(
     restore(cx, before, u64::from(ended.is_some()));
 }
 
-/// Takes `job` out of the next slot, if it is there and no look is due, and by an eager joiner from the end of the ring,
-/// too. The run word then names it.
+/// Takes `job` out of the next slot, if it is there and no look is due, and by an eager joiner from the end of the
+/// ring, too. The run word then names it.
 #[inline(always)]
 fn take<const EAGER: bool>(cx: &Context, worker: &Worker, job: JobPtr) -> Option<Runnable> {
     let (_, lease) = cx.worker()?;
@@ -210,8 +210,8 @@ fn take_eagerly(cx: &Context, worker: &Worker, job: JobPtr) -> Option<Runnable> 
     }
     // SAFETY: *owner*: the worker of this thread's context.
     let mut core = unsafe { worker.core.enter(lease) }.ok()?;
-    let is_look_due = core.is_look_due();
-    if is_look_due && !core.put_look_off(shared.clock.now()) {
+    let is_used_up = core.is_used_up();
+    if is_used_up && !core.put_off(shared.clock.now()) {
         return None;
     }
     let before = match core.take_if_next(job) {
@@ -221,7 +221,7 @@ fn take_eagerly(cx: &Context, worker: &Worker, job: JobPtr) -> Option<Runnable> 
     worker.set_running(job, core.polls());
     drop(core);
     if before > 0 {
-        if is_look_due && !worker.sharing.is_shared() {
+        if is_used_up && !worker.sharing.is_shared() {
             worker.sharing.share();
             shared.wake_one();
         } else if worker.sharing.is_shared() {
@@ -235,7 +235,7 @@ fn take_eagerly(cx: &Context, worker: &Worker, job: JobPtr) -> Option<Runnable> 
 
 /// Makes the run word name the outer job again, and counts the jobs that have `ended`.
 #[inline(always)]
-pub(super) fn restore(cx: &Context, before: RunWord, ended: u64) {
+pub(crate) fn restore(cx: &Context, before: RunWord, ended: u64) {
     let Some((worker, lease)) = cx.worker() else {
         return run::count_ends(cx, ended);
     };

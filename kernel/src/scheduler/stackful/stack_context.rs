@@ -53,10 +53,7 @@ use crate::{
     job::{self, JobPtr, body_bit, runnable::Runnable},
     report,
     scheduler::{
-        stackful::{
-            jobless::Jobless,
-            pinned::{PinChange, PinnedQueue},
-        },
+        stackful::pinned::{PinChange, PinnedQueue},
         workers::{
             context::{self, Context, PollNotes},
             run,
@@ -99,8 +96,8 @@ pub(crate) struct StackContext {
     pub(crate) word: Cell<*const ()>,
     /// Whether a fiber's code has ended, so that its next poll collects the result.
     pub(crate) has_ended: Cell<bool>,
-    /// Set while the code is no job ([`crate::scheduler::stackful::jobless`]).
-    pub(crate) jobless: Cell<*const Jobless>,
+    /// Set while the code is no job ([`crate::api::jobless`]).
+    pub(crate) jobless: Cell<*const ()>,
     /// The fiber that such code has become, or null.
     pub(crate) fiber: Cell<*const ()>,
     stack: Stack,

@@ -8,14 +8,13 @@
 mod budget;
 mod cached_stacks;
 pub(crate) mod nested_run;
-mod plain_nested_run;
+pub(crate) mod plain_nested_run;
 mod poll_notes;
 mod stacks;
 mod work;
 
 pub(crate) use crate::scheduler::workers::context::{
     nested_run::OuterRun,
-    plain_nested_run::PlainNestedRun,
     poll_notes::{Left, PollNotes},
 };
 

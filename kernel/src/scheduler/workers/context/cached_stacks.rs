@@ -1,5 +1,5 @@
-//! The free stacks that a thread keeps for its next fibers, in front of the pool: a list through the stacks, last in, first
-//! out. So a recursion in which each thread creates and joins the next finds as many warm stacks as it is deep.
+//! The free stacks that a thread keeps for its next fibers, in front of the pool: a list through the stacks, last in,
+//! first out. So a recursion in which each thread creates and joins the next finds as many warm stacks as it is deep.
 //!
 //! # Safety
 //! **free**: nothing runs on a stack in the list, so its top, which is warm, has the link. All are of one class.
@@ -20,11 +20,11 @@ pub(crate) struct CachedStacks {
 }
 
 /// What is at the top of a stack in the list: the next one.
-type Link = Option<Stack>;
+type NextFree = Option<Stack>;
 
-fn link_of(stack: &Stack) -> NonNull<Link> {
+fn link_of(stack: &Stack) -> NonNull<NextFree> {
     // SAFETY: *free*: a stack is far larger than a link, and its top is a multiple of 64.
-    unsafe { stack.top().cast::<Link>().sub(1) }
+    unsafe { stack.top().cast::<NextFree>().sub(1) }
 }
 
 impl CachedStacks {

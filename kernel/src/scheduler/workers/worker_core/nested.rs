@@ -13,7 +13,7 @@ impl WorkerCore {
     /// Takes `job` out of the next slot, if it is there and no look is due. Returns whether it did.
     #[inline(always)]
     pub(crate) fn take_if_next(&mut self, job: JobPtr) -> bool {
-        if self.next != Some(job) || self.is_look_due() {
+        if self.next != Some(job) || self.is_used_up() {
             return false;
         }
         self.next = None;
@@ -24,7 +24,7 @@ impl WorkerCore {
     /// Takes `job` from the end of the ring, if it is there and no look is due. Returns how many jobs are before it.
     #[inline(always)]
     pub(crate) fn take_if_last(&mut self, job: JobPtr) -> Option<u64> {
-        if self.is_look_due() {
+        if self.is_used_up() {
             return None;
         }
         let before = self.ring.pop_last(job.as_raw().as_ptr())?;
@@ -33,7 +33,7 @@ impl WorkerCore {
     }
 
     #[inline(always)]
-    pub(crate) fn is_look_due(&self) -> bool {
+    pub(crate) fn is_used_up(&self) -> bool {
         self.in_row == 0 && self.until_look == 0
     }
 
@@ -51,7 +51,7 @@ impl WorkerCore {
 
     /// A look is due in the middle of nested runs, each of which a look would end. Puts it off by as many runs as there
     /// are between two looks. False if it has been put off for [`PUT_OFF`].
-    pub(crate) fn put_look_off(&mut self, now: Instant) -> bool {
+    pub(crate) fn put_off(&mut self, now: Instant) -> bool {
         let since = *self.put_off.get_or_insert(now);
         let allowed = self.allowed;
         if allowed == 0 || now.saturating_duration_since(since) >= PUT_OFF {

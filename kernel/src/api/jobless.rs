@@ -4,8 +4,8 @@
 //! Most threads of a program that forks and joins in depth end without having waited. Such a thread needs neither a
 //! job nor a handle: its creator switches to its stack, and comes back when the code has ended. Until then the running
 //! job is the creator's. Before the code waits, it must become a job ([`become_job`]). From then on everything is as if
-//! the creator had spawned a fiber and had run it nested ([`nested`]): the code waits as that job, its stack is
-//! suspended, and the creator goes on with a handle.
+//! the creator had spawned a fiber and had run it nested ([`nested`](crate::scheduler::stackful::nested)): the code
+//! waits as that job, its stack is suspended, and the creator goes on with a handle.
 //!
 //! The code must migrate as [`Migration::Freely`](crate::scheduler::stackful::fiber::Migration) demands.
 //!
@@ -34,7 +34,7 @@ use crate::{
             stack_context::{StackContext, StackKind, caller},
         },
         workers::{
-            context::{self, Context, OuterRun, PlainNestedRun},
+            context::{self, Context, OuterRun, plain_nested_run::PlainNestedRun},
             run_word::RunWord,
         },
     },
@@ -56,7 +56,7 @@ pub enum JoblessRun {
 }
 
 /// What the creator's frame has.
-pub(crate) struct Jobless {
+struct Jobless {
     code: JoblessCode,
     argument: *mut (),
     site: &'static Location<'static>,
@@ -74,13 +74,14 @@ struct Became {
 }
 
 /// A fiber whose code has begun before it was one.
-type Begun = Fiber<fn(), ()>;
+type BegunFiber = Fiber<fn(), ()>;
 
 /// Runs `code` with `argument` on a stack of `bytes`, until it ends or waits.
 ///
 /// # Safety
 /// `code` may be called with `argument`. It keeps nothing that depends on the OS thread over a call of
-/// [`become_job`], and calls that before each wait. It does not use what is in the frames of the caller after that call.
+/// [`become_job`], and calls that before each wait. It does not use what is in the frames of the caller after that
+/// call.
 // Not inlined: behind it the caller may switch, and must not keep the address of a thread-local.
 #[track_caller]
 #[inline(never)]
@@ -100,7 +101,7 @@ pub unsafe fn run_jobless(bytes: usize, code: JoblessCode, argument: *mut ()) ->
     // SAFETY: its stack.
     let context = unsafe { stack_context.as_ref() };
     context.migrates.set(true);
-    context.jobless.set(&raw const record);
+    context.jobless.set((&raw const record).cast());
     let here = Cell::new(SavedSp::NONE);
     let outer = cx.set_stack_context(context);
     context.caller.set((here.as_ptr(), outer));
@@ -137,8 +138,8 @@ fn stack_for(cx: &Context, bytes: usize) -> Option<Stack> {
     }
 }
 
-/// The budget of the running job is used up. It gets a new one for half a millisecond, since a yield in the middle of such
-/// runs makes a job of each of them. Then a look is due.
+/// The budget of the running job is used up. It gets a new one for half a millisecond, since a yield in the middle of
+/// such runs makes a job of each of them. Then a look is due.
 #[cold]
 #[inline(never)]
 fn has_time(cx: &Context) -> bool {
@@ -149,7 +150,7 @@ fn has_time(cx: &Context) -> bool {
     let Ok(mut core) = (unsafe { worker.core.enter(lease) }) else {
         return false;
     };
-    let has_time = !shared.is_driven() && core.put_look_off(shared.clock.now());
+    let has_time = !shared.is_driven() && core.put_off(shared.clock.now());
     drop(core);
     if has_time {
         cx.refill(shared.config.poll_budget);
@@ -165,7 +166,7 @@ extern "C" fn begin(_: usize) -> ! {
     // SAFETY: its stack.
     let context = unsafe { stack_context.as_ref() };
     // SAFETY: its creator: it has not become a job.
-    let record = unsafe { &*context.jobless.get() };
+    let record = unsafe { &*context.jobless.get().cast::<Jobless>() };
     let (code, argument) = (record.code, record.argument);
     // SAFETY: the promise to `run_jobless`.
     let result = catch_unwind(AssertUnwindSafe(|| unsafe { code(argument) }));
@@ -177,7 +178,7 @@ fn end(context: &StackContext, result: Result<(), Box<dyn Any + Send>>) -> ! {
     context.has_ended.set(true);
     if let Some(fiber) = NonNull::new(context.fiber.get().cast_mut()) {
         // SAFETY: its stack: the job that it has become holds the fiber, and runs here.
-        unsafe { Begun::end(fiber.cast().as_ptr(), NonNull::from(context), result) };
+        unsafe { BegunFiber::end(fiber.cast().as_ptr(), NonNull::from(context), result) };
     } else if result.is_err() {
         report::impossible("the code of a jobless run has unwound");
     }
@@ -209,7 +210,7 @@ fn become_one(cx: &Context) {
     // SAFETY: at the top ([`StackContext`]): the caller runs on it.
     let context = unsafe { stack_context.as_ref() };
     // SAFETY: its creator.
-    let record = unsafe { &*context.jobless.replace(ptr::null()) };
+    let record = unsafe { &*context.jobless.replace(ptr::null()).cast::<Jobless>() };
     let (Some(outer), Some((worker, lease)), Some(shared)) = (cx.job(), cx.worker(), cx.shared())
     else {
         report::impossible("a jobless run has lost its worker");
@@ -222,14 +223,14 @@ fn become_one(cx: &Context) {
         flags: flag::FIBER,
         refs: 1,
     };
-    let make = |_: &Runnable| Begun::begun(stack_context);
+    let make = |_: &Runnable| BegunFiber::begun(stack_context);
     // SAFETY: the table of a job that is such a fiber.
     let job = unsafe { new_with(FiberTable::<fn(), ()>::TABLE, Room::needed(), spec, make) };
     // SAFETY: this is the one reference that the spec asked for.
     let reference = unsafe { job.claim_ref() };
     // SAFETY: this is the job's only handle, and the job's output is `()`.
     let handle = unsafe { JoinHandle::new(reference) };
-    context.fiber.set(Begun::of(&job).cast());
+    context.fiber.set(BegunFiber::of(&job).cast());
     let before = worker.running();
     // SAFETY: its creator: the node stays until the nested run has ended.
     let node = unsafe { NonNull::from(&record.node).as_ref() };
