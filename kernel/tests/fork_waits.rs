@@ -1,5 +1,5 @@
-//! The thread of a stolen half waits, and cannot suspend its stack: what it waits for may be pinned to the thread of the
-//! join, which waits for the half.
+//! The thread of a stolen half waits, and cannot suspend its stack: what it waits for may be pinned to the thread of
+//! the join, which waits for the half.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -90,8 +90,8 @@ struct PartsState {
 ///
 /// Once its runtime shuts down, no further worker begins parts, and the caller runs what is left when `body` has
 /// returned. A `body`, or a part that the caller runs, that waits for a part which has not begun then waits until it is
-/// cancelled at the end of the drain. So it does while all threads of the quarantine are held by parts of this line that
-/// block.
+/// cancelled at the end of the drain. So it does while all threads of the quarantine are held by parts of this line
+/// that block.
 ///
 /// # Panics
 /// After all parts have ended: with the panic of `body`, else with that of the part that was spawned first among

@@ -8,7 +8,8 @@
 //! the owner were suspended, a job that wants the lock could block the one thread that resumes the owner.
 //!
 //! A descendant that the owner ran may have waited, so that it is suspended on the owner's thread. The stolen job may
-//! block until that descendant goes on. So when it is runnable, the owner runs it on, on top of its own stack as before.
+//! block until that descendant goes on. So when it is runnable, the owner runs it on, on top of its own stack as
+//! before.
 
 use std::{cell::Cell, pin::Pin};
 

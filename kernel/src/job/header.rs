@@ -99,8 +99,7 @@ pub(crate) mod flag {
     pub(super) const PERMIT: u8 = 1 << 1;
     /// The job is a fiber. Never changes.
     pub(crate) const FIBER: u8 = 1 << 2;
-    /// The job waits, and holds its thread because its stack must not be suspended; if that is for a join, the joined job
-    /// waits.
+    /// The job holds its thread in a wait: its stack must not be suspended. In a join, the joined job waits.
     pub(super) const HOLDS_IN_WAIT: u8 = 1 << 3;
     /// The panic hook runs for a panic of the job.
     pub(super) const IN_PANIC_HOOK: u8 = 1 << 4;

@@ -1,9 +1,9 @@
-//! A fork that waits for forked work, and holds its OS thread meanwhile: another job that ran there could want a lock of
-//! `std` that the forking code holds, and would block the thread for ever.
+//! A fork that waits for forked work, and holds its OS thread meanwhile: another job that ran there could want a lock
+//! of `std` that the forking code holds, and would block the thread for ever.
 //!
 //! Two things run there nevertheless:
-//! - A part of that work which the thread had taken, and which was suspended here. No other thread can go on with it, and
-//!   the work may block until it ends. It runs on top of the caller's stack, where it began.
+//! - A part of that work which the thread had taken, and which was suspended here. No other thread can go on with it,
+//!   and the work may block until it ends. It runs on top of the caller's stack, where it began.
 //! - Once all of the work itself waits, any job that is pinned to the thread: the work may wait for it. The caller must
 //!   then suspend its stack.
 //!
@@ -37,7 +37,8 @@ pub(crate) trait Awaited {
 }
 
 /// [`block_on_in`](super::block_on_in) for a fork that waits for `awaited`, whose end `future` is. `None`: the caller
-/// must wait by suspending its stack, because another job must run on the thread. A foreign thread runs that job itself.
+/// must wait by suspending its stack, because another job must run on the thread. A foreign thread runs that job
+/// itself.
 pub(crate) fn hold_in<F: Future>(
     shared: &Arc<Shared>,
     mut future: Pin<&mut F>,
