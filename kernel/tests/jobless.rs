@@ -3,10 +3,18 @@
 #![allow(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{cell::Cell, ptr};
+use std::{
+    cell::Cell,
+    ptr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use weald_kernel::{
-    JoblessRun, Runtime, Spawn, Wait, become_job, is_in_job, is_jobless, run_jobless,
+    JoblessRun, Runtime, Spawn, Wait, become_job, is_in_job, is_jobless, run_jobless, sleep,
     with_fiber_word, yield_with_stack,
 };
 
@@ -20,9 +28,18 @@ struct Seen {
     nested: Cell<u32>,
 }
 
+/// With one worker, which the monitor leaves to its thread however busy the machine is.
+fn runtime() -> Runtime {
+    let builder = Runtime::builder().workers(1);
+    builder
+        .stuck_after(Duration::from_secs(1000))
+        .build()
+        .unwrap()
+}
+
 /// Runs `act` as a fiber that migrates, on a runtime with one worker.
 fn in_fiber<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> T {
-    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let runtime = runtime();
     runtime.block_on(async {
         // SAFETY: the code of these tests keeps nothing that depends on the OS thread.
         let fiber = unsafe { Spawn::new().spawn_migrating_fiber(STACK, act) };
@@ -152,4 +169,46 @@ fn there_is_none_outside_of_jobs() {
     assert!(matches!(run(ends, &seen), JoblessRun::Refused));
     assert!(!is_jobless() && !seen.ended.get());
     become_job();
+}
+
+unsafe fn computes(_: *mut ()) {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(1) {}
+}
+
+/// Each run counts for the next look, although it may take as long as many.
+#[test]
+fn runs_that_compute_do_not_hold_timers_up() {
+    let runtime = runtime();
+    let (runs, over) = (
+        Arc::new(AtomicU32::new(0)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let (counted, ends) = (runs.clone(), over.clone());
+    let creates = move || {
+        let seen = Seen::default();
+        while !ends.load(Ordering::Relaxed) {
+            match run(computes, &seen) {
+                JoblessRun::Refused => {
+                    yield_with_stack();
+                }
+                _ => _ = counted.fetch_add(1, Ordering::Relaxed),
+            }
+        }
+    };
+    let most = runtime.block_on(async {
+        // SAFETY: the code keeps nothing that depends on the OS thread.
+        let fiber = unsafe { Spawn::new().spawn_migrating_fiber(STACK, creates) };
+        let fiber = fiber.unwrap();
+        let mut most = 0;
+        for _ in 0..4 {
+            let before = runs.load(Ordering::Relaxed);
+            sleep(Duration::from_millis(5)).await;
+            most = most.max(runs.load(Ordering::Relaxed) - before);
+        }
+        over.store(true, Ordering::Relaxed);
+        fiber.await.unwrap();
+        most
+    });
+    assert!(most < 200, "{most} runs in a sleep of 5 ms");
 }

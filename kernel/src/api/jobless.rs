@@ -19,6 +19,7 @@
 use std::{
     any::Any,
     cell::Cell,
+    mem,
     panic::{AssertUnwindSafe, Location, catch_unwind},
     ptr::{self, NonNull},
 };
@@ -82,6 +83,10 @@ type BegunFiber = Fiber<fn(), ()>;
 /// `code` may be called with `argument`. It keeps nothing that depends on the OS thread over a call of
 /// [`become_job`], and calls that before each wait. It does not use what is in the frames of the caller after that
 /// call.
+///
+/// # Aborts
+/// If the code becomes a job, and there is no memory for one, or the worker was taken from the thread meanwhile. So it
+/// is for runtimes that take none away: `stuck_after(Duration::MAX)`.
 // Not inlined: behind it the caller may switch, and must not keep the address of a thread-local.
 #[track_caller]
 #[inline(never)]
@@ -127,19 +132,39 @@ fn stack_for(cx: &Context, bytes: usize) -> Option<Stack> {
         && cx.job().is_some()
         && cx.has_no_notes()
         && !cx.is_panicking()
-        && (cx.spend_if_any() || has_time(cx));
+        && (counts(cx) && cx.spend_if_any() || has_time(cx));
     if !is_fit {
         return None;
     }
     let class = Stack::class_for(bytes).ok()?;
     match cx.take_cached_stack_of(class) {
         Some(stack) => Some(stack),
-        None => stack::take(class).ok(),
+        None => claimed(cx, bytes),
     }
 }
 
-/// The budget of the running job is used up. It gets a new one for half a millisecond, since a yield in the middle of
-/// such runs makes a job of each of them. Then a look is due.
+/// A stack from the pool, which has no more for threads than for any other fibers.
+#[cold]
+#[inline(never)]
+fn claimed(cx: &Context, bytes: usize) -> Option<Stack> {
+    let claim = stack::claim(bytes).ok()?;
+    let stack = cx.take_stack(&claim).ok()?;
+    mem::forget(claim);
+    Some(stack)
+}
+
+/// Counts a run for the next look of the worker, as any nested run. False if a look is due.
+#[inline(always)]
+fn counts(cx: &Context) -> bool {
+    let Some((worker, lease)) = cx.worker() else {
+        return false;
+    };
+    // SAFETY: *owner*: the worker of this thread's context.
+    unsafe { worker.core.enter(lease) }.is_ok_and(|mut core| core.count_if_allowed())
+}
+
+/// The budget of the running job is used up, or a look is due. For half a millisecond both are put off, since a yield
+/// in the middle of such runs makes a job of each of them.
 #[cold]
 #[inline(never)]
 fn has_time(cx: &Context) -> bool {
@@ -150,7 +175,8 @@ fn has_time(cx: &Context) -> bool {
     let Ok(mut core) = (unsafe { worker.core.enter(lease) }) else {
         return false;
     };
-    let has_time = !shared.is_driven() && core.put_off(shared.clock.now());
+    let has_time =
+        !shared.is_driven() && core.put_off(shared.clock.now()) && core.count_if_allowed();
     drop(core);
     if has_time {
         cx.refill(shared.config.poll_budget);

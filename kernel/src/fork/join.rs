@@ -39,7 +39,8 @@ use crate::{
 ///
 /// While another thread runs `g`, the calling thread waits and runs only parts of `g`. So nothing but `f` and `g`
 /// runs on the caller's stack, and nothing else there can want a lock that the caller holds. If `f` or `g` itself
-/// waits (`wait()`, a thread's `join`), its stack is suspended as in any job, and other jobs run meanwhile.
+/// waits (`wait()`, a thread's `join`), its stack is suspended as in any job, and other jobs run meanwhile; while `g`
+/// does so in another thread, and the caller has nothing else to do, also jobs that only the caller's thread can run.
 ///
 /// `g` may run as another job, on another OS thread: it sees neither the caller's thread-locals nor the caller's name.
 /// Reports call it a part of the fork at the line of the outermost call.

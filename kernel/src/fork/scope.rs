@@ -322,6 +322,8 @@ impl Awaited for ScopeParts {
     fn take_pinned(&self) -> Option<Runnable> {
         None
     }
+
+    fn note_suspended(&self) {}
 }
 
 impl PartWatch for ScopeParts {

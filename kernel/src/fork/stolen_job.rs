@@ -93,7 +93,7 @@ struct AwaitedJob<'a> {
     number: u64,
     job: JobRef,
     shared: &'a Shared,
-    /// Whether the owner has run a descendant of the job, which may be suspended since.
+    /// Whether the owner's thread may have run a descendant of the job, which may be suspended since.
     has_taken: Cell<bool>,
 }
 
@@ -153,5 +153,9 @@ impl Awaited for AwaitedJob<'_> {
         }
         // A job in this queue began its root fork before, so that fork's deque is still the job's.
         pinned.take_first(|job| descendants.iter().any(|deque| deque.is_run_by(job)))
+    }
+
+    fn note_suspended(&self) {
+        self.has_taken.set(true);
     }
 }

@@ -39,7 +39,7 @@ use crate::{
 /// How often a job that holds its thread checks whether other jobs must run there, at first.
 pub(super) const RECHECK: Duration = Duration::from_millis(10);
 /// How often it does so when it has held its thread for long: hundreds may wait for the parts of one fork.
-const RECHECK_AT_LAST: Duration = Duration::from_millis(50);
+const RECHECK_AT_LAST: Duration = Duration::from_millis(40);
 /// Between the two it checks after this part of the time for which it has held the thread.
 const RECHECKED_PART: u32 = 8;
 
@@ -248,10 +248,17 @@ pub(super) fn hold_in_job<F: Future>(
             shared.process.assert_here();
         }
         let _waiting = Waiting::begin(&job);
-        let _shown = (why == HeldFor::Wait).then(|| Shown::begin(&job));
+        let shown = (why == HeldFor::Wait).then(|| Shown(job.header()));
+        let since = held.since;
+        let gives_way = || {
+            if shown.is_some() && since.elapsed() >= RECHECK {
+                note_holding(job.header(), true);
+            }
+            gives_way()
+        };
         let _fork_wait = context::again().fork_wait();
         let _announced = hand_off_worker(job.clone(), WhyHeld::Wait);
-        park_thread_in_job(&job, &parker, &mut held, gives_way);
+        park_thread_in_job(&job, &parker, &mut held, &gives_way);
     }
 }
 
@@ -302,15 +309,9 @@ pub(super) fn note_holding(header: &Header, holds: bool) {
     context::again().outer_runs.set_holds_in_wait(holds);
 }
 
-/// While it lives, who joins the job, or an outer one, sees that the job waits.
+/// While it lives, who joins the job, or an outer one, sees that the job waits, once the wait has lasted for a while.
+/// Not at once: the joiner then lets jobs run on its thread which may want a lock of `std` that it holds.
 struct Shown<'a>(&'a Header);
-
-impl Shown<'_> {
-    fn begin(job: &JobRef) -> Shown<'_> {
-        note_holding(job.header(), true);
-        Shown(job.header())
-    }
-}
 
 impl Drop for Shown<'_> {
     fn drop(&mut self) {

@@ -34,6 +34,9 @@ pub(crate) trait Awaited {
 
     /// Takes a part of it out of the calling thread's pinned queue, if one is runnable there.
     fn take_pinned(&self) -> Option<Runnable>;
+
+    /// The caller's stack is about to be suspended, so the thread's loop may take parts of it, too.
+    fn note_suspended(&self);
 }
 
 /// [`block_on_in`](super::block_on_in) for a fork that waits for `awaited`, whose end `future` is. `None`: the caller

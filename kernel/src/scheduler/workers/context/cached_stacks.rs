@@ -57,24 +57,30 @@ impl CachedStacks {
         let is_fit = next.as_ref().is_none_or(|it| it.class() == stack.class());
         if count == MOST || !is_fit {
             self.first.set(next);
-            return self.give_instead(stack);
+            return self.give_in_general(stack, is_fit);
         }
+        self.put((stack, next), count);
+        None
+    }
+
+    #[inline(always)]
+    fn put(&self, (stack, next): (Stack, Option<Stack>), count: u32) {
         // SAFETY: *free*: the caller gives it.
         unsafe { link_of(&stack).write(next) };
         self.first.set(Some(stack));
         self.count.set(count + 1);
-        None
     }
 
-    /// The stacks of another class make room for `stack`.
+    /// The list is full, or is one of another class, which makes room.
     #[cold]
     #[inline(never)]
-    fn give_instead(&self, stack: Stack) -> Option<Stack> {
-        if self.count.get() == MOST {
+    fn give_in_general(&self, stack: Stack, is_fit: bool) -> Option<Stack> {
+        if is_fit {
             return Some(stack);
         }
         self.flush();
-        self.give(stack)
+        self.put((stack, None), 0);
+        None
     }
 
     /// Gives all of them to the pool.
@@ -85,5 +91,27 @@ impl CachedStacks {
             stack::give(stack);
         }
         self.count.set(0);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_list_of_one_class_makes_room_for_another_class() {
+        let list = CachedStacks::new();
+        let class_of = |bytes| Stack::class_for(bytes).unwrap();
+        let (one, other) = (class_of(64 << 10), class_of(256 << 10));
+        assert_ne!(one, other);
+        for _ in 0..MOST {
+            assert!(list.give(stack::take(one).unwrap()).is_none());
+        }
+        let surplus = list.give(stack::take(one).unwrap());
+        stack::give(surplus.expect("the list is full"));
+        assert!(list.give(stack::take(other).unwrap()).is_none());
+        assert!(list.take(one).is_none());
+        stack::give(list.take(other).expect("it was given"));
+        list.flush();
     }
 }

@@ -6,8 +6,11 @@ use std::time::{Duration, Instant};
 use crate::{job::JobPtr, scheduler::workers::worker_core::WorkerCore};
 
 /// How long nested runs put looks off. The jobs in which they are nested then yield, and each of them continues by
-/// itself, which costs as much as a dozen nested runs for each. Timers may be late by so much.
+/// itself, which costs as much as a dozen nested runs for each. Timers may be late by so much, or by [`RUNS`].
 const PUT_OFF: Duration = Duration::from_micros(500);
+
+/// After so many runs the clock is asked again: each may take long.
+const RUNS: u32 = 8;
 
 impl WorkerCore {
     /// Takes `job` out of the next slot, if it is there and no look is due. Returns whether it did.
@@ -37,6 +40,16 @@ impl WorkerCore {
         self.in_row == 0 && self.until_look == 0
     }
 
+    /// Counts a run that is nested in another one, if no look is due. Returns whether it did.
+    #[inline(always)]
+    pub(crate) fn count_if_allowed(&mut self) -> bool {
+        let is_allowed = !self.is_used_up();
+        if is_allowed {
+            self.count_nested();
+        }
+        is_allowed
+    }
+
     /// Counts a run that is nested in another one.
     #[inline(always)]
     fn count_nested(&mut self) {
@@ -49,15 +62,14 @@ impl WorkerCore {
         }
     }
 
-    /// A look is due in the middle of nested runs, each of which a look would end. Puts it off by as many runs as there
-    /// are between two looks. False if it has been put off for [`PUT_OFF`].
+    /// A look is due in the middle of nested runs, each of which a look would end. Puts it off by [`RUNS`]. False if it
+    /// has been put off for [`PUT_OFF`].
     pub(crate) fn put_off(&mut self, now: Instant) -> bool {
         let since = *self.put_off.get_or_insert(now);
-        let allowed = self.allowed;
-        if allowed == 0 || now.saturating_duration_since(since) >= PUT_OFF {
+        if self.allowed == 0 || now.saturating_duration_since(since) >= PUT_OFF {
             return false;
         }
-        self.set_until_look(allowed);
+        self.set_until_look(RUNS);
         self.put_off = Some(since);
         true
     }
