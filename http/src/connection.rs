@@ -278,16 +278,15 @@ impl<T: Transport, S: Serve> Connection<T, S> {
 
     /// Takes the socket back from hyper, if it must not be polled now. Returns whether the stage has changed.
     fn leaves_hyper(&mut self, is_draining: bool) -> bool {
-        if !date::can_be_written() {
-            self.refuse_undated();
-            return true;
-        }
         // In a drain hyper would no longer read a request that may have arrived. In a crowd the request may have to
         // wait, and only a connection that was served before there was one still has buffers.
         let must_shed = is_draining || crowd::is_crowded();
         let sheds = must_shed && self.activity.is_between_requests();
         if sheds {
             self.shed();
+        } else if !date::can_be_written() {
+            self.refuse_undated();
+            return true;
         }
         sheds
     }
@@ -317,6 +316,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             self.abandon();
             return Poll::Ready(ControlFlow::Continue(()));
         };
+        date::note_polled();
         if let Poll::Ready(ended) = polled {
             self.close(ended);
             return Poll::Ready(ControlFlow::Continue(()));

@@ -17,19 +17,23 @@ use std::{
 const TOO_LATE: Duration = Duration::from_secs(253_402_300_800);
 
 thread_local! {
-    /// Whether hyper may be polled here.
+    /// Whether hyper was polled here, so that it has a date.
     static HAS_DATE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether hyper can date answers on this thread.
+/// Whether hyper can date answers on this thread. To be asked right before hyper is polled.
 pub(crate) fn can_be_written() -> bool {
     HAS_DATE.get() || look()
+}
+
+/// Hyper was polled on this thread, and has not panicked.
+pub(crate) fn note_polled() {
+    HAS_DATE.set(true);
 }
 
 #[cold]
 fn look() -> bool {
     let is_sound = text().is_some();
-    HAS_DATE.set(is_sound);
     if !is_sound {
         tell();
     }
