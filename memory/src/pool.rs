@@ -289,13 +289,11 @@ fn leave(class: usize) {
 #[cold]
 fn trim_class(class: usize) {
     let size = size_of_class(class);
-    let (batches, slabs, mut uncut) = {
-        let mut depot = lock(class);
-        depot.free = 0;
-        let batches = std::mem::take(&mut depot.batches);
-        let uncut = std::mem::take(&mut depot.uncut);
-        (batches, depot.slabs.clone(), uncut)
-    };
+    let mut depot = lock(class);
+    depot.free = 0;
+    let batches = std::mem::take(&mut depot.batches);
+    let (mut uncut, slabs) = (std::mem::take(&mut depot.uncut), depot.slabs.clone());
+    drop(depot);
     let at = |part: usize| slabs.partition_point(|slab| slab.addr().get() <= part) - 1;
     let mut unused = vec![0; slabs.len()];
     for block in batches.iter().flatten() {
@@ -314,12 +312,14 @@ fn trim_class(class: usize) {
     let empty: Vec<_> = slabs.iter().copied().filter(is_empty).collect();
     let mut depot = lock(class);
     depot.free += used.len();
-    depot.batches.append(&mut batches);
-    depot.uncut.append(&mut uncut);
+    // Only what has come meanwhile is moved.
+    batches.append(&mut depot.batches);
+    uncut.append(&mut depot.uncut);
+    (depot.batches, depot.uncut) = (batches, uncut);
     depot.learn(empty.len());
     depot.trim_at = 2 * depot.free + depot.factor * WORTH_TRIMMING / size;
-    let is_kept = |slab: &Block| empty.binary_search(slab).is_err();
-    depot.slabs.retain(is_kept);
+    let slabs = &mut depot.slabs;
+    slabs.retain(|slab| empty.binary_search(slab).is_err());
     drop(depot);
     for slab in empty {
         // SAFETY: it was allocated with this layout, and all its parts were in lists that only this function has.

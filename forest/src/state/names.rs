@@ -7,13 +7,14 @@
 //! - The least name of a chunk is no greater than the names in it, and greater than those in the chunks before it.
 //! - No chunk is empty, and two neighbours that together have at most half of what one may have become one when a tree
 //!   of them is removed.
-//! - A full chunk is cut in half, or where a run of names goes on, which leaves full chunks behind it.
+//! - A full chunk is cut in half, or where a long run of names goes on, which leaves full chunks behind it. So of the
+//!   two pieces the one with the run has half of what a chunk may have, or more.
 
 use super::name::{Name, Sought};
 use super::tree::TreeRef;
 
 /// The most trees in one chunk; few in tests, so that chunks are cut and joined often.
-const CHUNK: usize = if cfg!(test) { 4 } else { 64 };
+const CHUNK: usize = if cfg!(test) { 8 } else { 64 };
 
 /// Trees that are sorted by their names, no two of which are equal.
 #[derive(Default)]
@@ -21,6 +22,8 @@ pub(crate) struct Names {
     chunks: Vec<NameChunk>,
     /// Where in its chunk a name would be put that follows the one that was added last.
     run: usize,
+    /// How many names were added there, each behind the one before.
+    length_of_run: usize,
 }
 
 /// Trees whose names follow each other.
@@ -99,25 +102,34 @@ impl Names {
         let trees = vec![tree];
         self.chunks.insert(at, NameChunk { least, trees });
         self.run = 1;
+        self.length_of_run = 1;
     }
 
     /// Puts a tree into a chunk that has room for it.
     fn insert_at(&mut self, (chunk, place): (usize, usize), (name, tree): (Name, TreeRef)) {
         let NameChunk { least, trees } = &mut self.chunks[chunk];
         if trees.len() == trees.capacity() {
-            let more = trees.len().min(CHUNK - trees.len());
+            let more = trees.len().min(CHUNK / 4).min(CHUNK - trees.len());
             trees.reserve_exact(more.max(1));
         }
         trees.insert(place, tree);
         if name < *least {
             *least = name; // Only the first chunk may get a name that is less.
         }
+        self.length_of_run = match place == self.run {
+            true => self.length_of_run + 1,
+            false => 1,
+        };
         self.run = place + 1;
     }
 
     fn insert_in_full(&mut self, (chunk, place): (usize, usize), tree: (Name, TreeRef)) {
-        let cut = if place == self.run { place } else { CHUNK / 2 };
-        let after = self.chunks[chunk].trees.split_off(cut);
+        // Where a short run ends, a piece of a few trees would be left behind each.
+        let goes_on = place == self.run && self.length_of_run >= CHUNK / 2;
+        let cut = if goes_on { place } else { CHUNK / 2 };
+        let before = &mut self.chunks[chunk].trees;
+        let after = before.split_off(cut);
+        before.shrink_to_fit();
         let Some(least) = after.first().map(|tree| tree.name()) else {
             return self.begin_chunk(chunk + 1, tree);
         };
@@ -179,6 +191,14 @@ mod tests {
     }
 
     impl Names {
+        /// Whether the chunk of a name becomes one with the next, when the name goes.
+        fn joins_without(&self, name: &str) -> bool {
+            let (chunk, place) = self.place(&Name::new(name));
+            let len = |chunk: usize| self.chunks.get(chunk).map(|chunk| chunk.trees.len());
+            let both = len(chunk).zip(len(chunk + 1));
+            place.is_ok() && both.is_some_and(|(one, other)| one + other <= CHUNK / 2 + 1)
+        }
+
         fn must_be_in_order(&self) {
             for chunk in &self.chunks {
                 assert!((1..=CHUNK).contains(&chunk.trees.len()));
@@ -206,8 +226,10 @@ mod tests {
                         prop_assert_eq!(former, model.insert(name.clone(), number));
                     }
                     3 | 4 => {
+                        let (before, joins) = (names.chunks.len(), names.joins_without(&name));
                         let gone = names.remove(&name).map(|tree| tree.number);
                         prop_assert_eq!(gone, model.remove(&name));
+                        prop_assert!(!joins || names.chunks.len() < before);
                     }
                     _ if !model.contains_key(&new) => {
                         names.rename(&name, &new);
@@ -237,6 +259,22 @@ mod tests {
             }
             // All but some at the ends of the three runs are full.
             prop_assert!(names.chunks.len() <= 100 / CHUNK + 4);
+        }
+
+        #[test]
+        fn groups_of_names_in_falling_order_fill_half_of_their_chunks(
+            first in 0..16_u64,
+            group in 1..CHUNK / 2,
+        ) {
+            let mut names = Names::default();
+            let before = (0..first).map(|number| format!("0{number:02}"));
+            let groups = (100..200).rev().flat_map(|at| (0..group).map(move |of| format!("{at}{of}")));
+            for (number, name) in (0..).zip(before.chain(groups)) {
+                names.insert(tree(number, &name));
+                names.must_be_in_order();
+            }
+            let count = names.trees().count();
+            prop_assert!(names.chunks.len() <= count / (CHUNK / 2) + 1);
         }
     }
 }
