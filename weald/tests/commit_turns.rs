@@ -1,7 +1,6 @@
 //! A commit takes several reductions of its unit, so units that commit one after the other have short turns.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::{Arc, Mutex};
 
