@@ -1,6 +1,6 @@
 //! The routine `cargo xtask package`: packs every crate, and builds each from what was packed.
 //!
-//! Cargo keeps what it has built of a version of a package from a registry, and takes the packed crates for such
+//! Cargo keeps what it has built of a version of a package from a registry, and treats the packed crates as such
 //! packages. So a second run in the same folder would build a changed crate against what its neighbours were before.
 //! Each run therefore begins with an empty folder, which is its own.
 

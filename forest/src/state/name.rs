@@ -68,7 +68,7 @@ impl<'a> Sought<'a> {
     pub(crate) fn order_of(&self, other: &Name) -> Ordering {
         match (self.words, other) {
             (Some(sought), Name::Short { length, bytes }) => {
-                // No tree has a name with a zero, but one that is sought may have some at its end.
+                // Names with equal words differ at most in how many zeros are at their end.
                 let by_length = || usize::from(*length).cmp(&self.name.as_bytes().len());
                 words(bytes).cmp(&sought).then_with(by_length)
             }
