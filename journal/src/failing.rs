@@ -218,6 +218,7 @@ mod tests {
     use crate::lead::Buffering;
     use crate::medium::Medium;
     use crate::open::open;
+    use crate::place::Place;
     use crate::settings::Settings;
     use crate::simulated::SimulatedDisk;
 
