@@ -296,10 +296,8 @@ mod tests {
             drop(core);
             let place = std::ptr::from_mut(&mut ()).cast();
             // SAFETY: the reference stands for the job's handle, and nobody else has one.
-            assert_eq!(
-                unsafe { run_if_next::<false>(&joined, place) },
-                Joined::Known
-            );
+            let known_as = unsafe { run_if_next::<false>(&joined, place) };
+            assert_eq!(known_as, Joined::Known);
             assert!(tells.recv() == Ok(Some(joined.ptr())));
             assert!(joined.header().state.is_done());
             assert!(cx.job() == Some(outer.ptr()));
