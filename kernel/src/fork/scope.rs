@@ -318,6 +318,11 @@ impl Awaited for ScopeParts {
         lock(&self.inner).all_wait()
     }
 
+    fn is_suspended(&self) -> bool {
+        let inner = lock(&self.inner);
+        inner.at_work.iter().all(|job| job.header().has_own_stack())
+    }
+
     /// The owner runs the parts that it takes on its own stack, so none of them is left in the queue.
     fn take_pinned(&self) -> Option<Runnable> {
         None

@@ -7,9 +7,9 @@
 //! of `std`. If the owner ran an unrelated job on its stack, that job could want the lock, and would never get it. If
 //! the owner were suspended, a job that wants the lock could block the one thread that resumes the owner.
 //!
-//! A descendant that the owner ran may have waited, so that it is suspended on the owner's thread. The stolen job may
-//! block until that descendant goes on. So when it is runnable, the owner runs it on, on top of its own stack as
-//! before.
+//! A descendant that the owner, or its thread's loop, ran may have waited, so that it is suspended on the owner's
+//! thread. The stolen job may block until that descendant goes on. So when it is runnable, the owner runs it on, on top
+//! of its own stack as before.
 
 use std::{cell::Cell, pin::Pin};
 
@@ -138,6 +138,10 @@ impl AwaitedJob<'_> {
 impl Awaited for AwaitedJob<'_> {
     fn waits(&self) -> bool {
         self.job.header().waits_with_stack()
+    }
+
+    fn is_suspended(&self) -> bool {
+        self.job.header().has_own_stack()
     }
 
     fn take_pinned(&self) -> Option<Runnable> {

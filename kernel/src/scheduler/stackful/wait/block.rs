@@ -248,17 +248,10 @@ pub(super) fn hold_in_job<F: Future>(
             shared.process.assert_here();
         }
         let _waiting = Waiting::begin(&job);
-        let shown = (why == HeldFor::Wait).then(|| Shown(job.header()));
-        let since = held.since;
-        let gives_way = || {
-            if shown.is_some() && since.elapsed() >= RECHECK {
-                note_holding(job.header(), true);
-            }
-            gives_way()
-        };
+        let _shown = (why == HeldFor::Wait).then(|| Shown::begin(&job));
         let _fork_wait = context::again().fork_wait();
         let _announced = hand_off_worker(job.clone(), WhyHeld::Wait);
-        park_thread_in_job(&job, &parker, &mut held, &gives_way);
+        park_thread_in_job(&job, &parker, &mut held, gives_way);
     }
 }
 
@@ -309,9 +302,15 @@ pub(super) fn note_holding(header: &Header, holds: bool) {
     context::again().outer_runs.set_holds_in_wait(holds);
 }
 
-/// While it lives, who joins the job, or an outer one, sees that the job waits, once the wait has lasted for a while.
-/// Not at once: the joiner then lets jobs run on its thread which may want a lock of `std` that it holds.
+/// While it lives, who joins the job, or an outer one, sees that the job waits.
 struct Shown<'a>(&'a Header);
+
+impl Shown<'_> {
+    fn begin(job: &JobRef) -> Shown<'_> {
+        note_holding(job.header(), true);
+        Shown(job.header())
+    }
+}
 
 impl Drop for Shown<'_> {
     fn drop(&mut self) {

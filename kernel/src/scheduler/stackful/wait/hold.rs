@@ -2,14 +2,14 @@
 //! of `std` that the forking code holds, and would block the thread for ever.
 //!
 //! Two things run there nevertheless:
-//! - A part of that work which the thread had taken, and which was suspended here. No other thread can go on with it,
-//!   and the work may block until it ends. It runs on top of the caller's stack, where it began.
+//! - A part of that work which the thread had taken, here or in its loop, and which was suspended here. No other thread
+//!   can go on with it, and the work may block until it ends. It runs on top of the caller's stack, where it began.
 //! - Once all of the work itself waits, any job that is pinned to the thread: the work may wait for it. The caller must
 //!   then suspend its stack.
 //!
 //! Both are looked for from time to time only. Called by the fork.
 
-use std::{cell::Cell, pin::Pin, sync::Arc};
+use std::{cell::Cell, pin::Pin, sync::Arc, time::Instant};
 
 use crate::{
     job::runnable::Runnable,
@@ -19,7 +19,7 @@ use crate::{
             pinned::PinnedQueue,
             wait::{
                 Meanwhile,
-                block::{self, HeldFor},
+                block::{self, HeldFor, RECHECK},
                 foreign_thread,
             },
         },
@@ -31,6 +31,9 @@ use crate::{
 pub(crate) trait Awaited {
     /// Whether all of it that is left waits.
     fn waits(&self) -> bool;
+
+    /// Whether all of it that waits is suspended, and holds no thread.
+    fn is_suspended(&self) -> bool;
 
     /// Takes a part of it out of the calling thread's pinned queue, if one is runnable there.
     fn take_pinned(&self) -> Option<Runnable>;
@@ -56,11 +59,13 @@ pub(crate) fn hold_in<F: Future>(
     // SAFETY: the caller runs the job.
     let header = unsafe { job.header() };
     let part = PinnedPart::of(awaited);
+    let waits_since = Cell::new(None);
     loop {
         let gives_way = || {
             let waits = awaited.waits();
             block::note_holding(header, waits);
-            waits && has_pinned_runnable() || part.is_runnable()
+            let lasts = lasts(&waits_since, waits, awaited.is_suspended());
+            lasts && has_pinned_runnable() || part.is_runnable()
         };
         let ended = block::hold_in_job(future.as_mut(), HeldFor::Join, &gives_way);
         block::note_holding(header, false);
@@ -68,6 +73,19 @@ pub(crate) fn hold_in<F: Future>(
             return ended;
         }
     }
+}
+
+/// Whether the work waits for so long that other jobs may run on the thread, which may want a lock of `std` that the
+/// caller holds. Work that holds a thread itself, because it unwinds, mostly goes on soon. If it waits again and again,
+/// each look finds that it does.
+fn lasts(since: &Cell<Option<Instant>>, waits: bool, is_suspended: bool) -> bool {
+    if !waits || is_suspended {
+        since.set(None);
+        return waits;
+    }
+    let begun = since.get().unwrap_or_else(Instant::now);
+    since.set(Some(begun));
+    begun.elapsed() >= RECHECK
 }
 
 fn has_pinned_runnable() -> bool {
