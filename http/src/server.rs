@@ -364,8 +364,8 @@ where
     entrance.admit_queued(&listener, most, half).await;
     drop(listener);
     drop(drain_on_drop);
-    // With one worker connections without a request have a turn now, in which they end, also if the queue has used up
-    // all of the time.
+    // With one worker, and if the server runs in a job, connections without a request have a turn now, in which they
+    // end, also if the queue has used up all of the time.
     weald_kernel::yield_now().await;
     until_empty(&registry, now.checked_add(drain)).await;
     let not_stopped = registry.stop();

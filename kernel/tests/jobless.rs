@@ -100,7 +100,7 @@ unsafe fn in_depth(seen: *mut ()) {
                     job.wait().unwrap();
                 }
                 // A look is due, as it may be on a busy machine.
-                // SAFETY: as above.
+                // SAFETY: `seen` is in this frame, and the call ends before.
                 JoblessRun::Refused => unsafe {
                     in_depth(ptr::from_ref(&seen).cast_mut().cast());
                 },
@@ -113,22 +113,24 @@ unsafe fn in_depth(seen: *mut ()) {
 
 #[test]
 fn code_that_does_not_wait_ends_without_a_job() {
-    let spawned = in_fiber(|| {
+    in_fiber(|| {
         let seen = Seen::default();
         // More often than a job may go on without a yield.
-        for _ in 0..1_000 {
+        let mut left = 1_000;
+        while left > 0 {
             seen.ended.set(false);
             match run(ends, &seen) {
-                JoblessRun::Ended => assert!(seen.ended.get() && seen.was_jobless.get()),
+                JoblessRun::Ended => {
+                    assert!(seen.ended.get() && seen.was_jobless.get());
+                    left -= 1;
+                }
                 JoblessRun::Refused => {
                     yield_with_stack();
                 }
                 JoblessRun::Job(_) => panic!("it has waited"),
             }
         }
-        seen.ended.get()
     });
-    assert!(spawned);
 }
 
 #[test]
@@ -221,5 +223,5 @@ fn runs_that_compute_do_not_hold_timers_up() {
     });
     let most = runtime.block_on(sleeps).unwrap();
     runtime.block_on(fiber.unwrap()).unwrap();
-    assert!(most < 200, "{most} runs in a sleep of 5 ms");
+    assert!((1..200).contains(&most), "{most} runs in a sleep of 5 ms");
 }

@@ -312,7 +312,7 @@ fn trim_class(class: usize) {
     let empty: Vec<_> = slabs.iter().copied().filter(is_empty).collect();
     let mut depot = lock(class);
     depot.free += used.len();
-    // Only what has come meanwhile is moved.
+    // Few have come meanwhile.
     batches.append(&mut depot.batches);
     uncut.append(&mut depot.uncut);
     (depot.batches, depot.uncut) = (batches, uncut);

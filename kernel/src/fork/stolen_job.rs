@@ -9,7 +9,7 @@
 //!
 //! A descendant that the owner, or its thread's loop, ran may have waited, so that it is suspended on the owner's
 //! thread. The stolen job may block until that descendant goes on. So when it is runnable, the owner runs it on, on top
-//! of its own stack as before.
+//! of its own stack.
 
 use std::{cell::Cell, pin::Pin};
 

@@ -36,7 +36,7 @@ pub struct Metrics {
     /// Jobs that have run and ended since the start, including those that ended on a detached
     /// thread.
     pub ended: u64,
-    /// Polls of jobs since the start.
+    /// Polls of jobs since the start, with the runs of threads of the C face that were no jobs.
     pub polls: u64,
     /// Runnable jobs (in rings, overflow queues, next slots, the injector and the quarantine), and ready callbacks.
     pub runnable: usize,

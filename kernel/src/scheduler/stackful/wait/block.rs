@@ -200,8 +200,8 @@ pub(super) fn block_in_job<F: Future>(future: Pin<&mut F>) -> F::Output {
 pub(super) enum HeldFor {
     /// Forked work, which may compute.
     Join,
-    /// Anything else. Who joins the job takes it for one whose stack is suspended: it may wait for a job that is pinned
-    /// to the joining thread.
+    /// Anything else. Who joins the job takes it for one whose stack is suspended, after a while: it may wait for a job
+    /// that is pinned to the joining thread.
     Wait,
 }
 

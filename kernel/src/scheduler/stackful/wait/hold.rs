@@ -3,9 +3,9 @@
 //!
 //! Two things run there nevertheless:
 //! - A part of that work which the thread had taken, here or in its loop, and which was suspended here. No other thread
-//!   can go on with it, and the work may block until it ends. It runs on top of the caller's stack, where it began.
+//!   can go on with it, and the work may block until it ends. It runs on top of the caller's stack.
 //! - Once all of the work itself waits, any job that is pinned to the thread: the work may wait for it. The caller must
-//!   then suspend its stack.
+//!   then suspend its stack. If the work holds a thread while it waits, only after [`RECHECK`].
 //!
 //! Both are looked for from time to time only. Called by the fork.
 
@@ -76,8 +76,8 @@ pub(crate) fn hold_in<F: Future>(
 }
 
 /// Whether the work waits for so long that other jobs may run on the thread, which may want a lock of `std` that the
-/// caller holds. Work that holds a thread itself, because it unwinds, mostly goes on soon. If it waits again and again,
-/// each look finds that it does.
+/// caller holds. Work that holds a thread itself, because it unwinds or joins other work, mostly goes on soon. If it
+/// waits again and again, most checks find that it does.
 fn lasts(since: &Cell<Option<Instant>>, waits: bool, is_suspended: bool) -> bool {
     if !waits || is_suspended {
         since.set(None);
