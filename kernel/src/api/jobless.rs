@@ -4,7 +4,7 @@
 //! Most threads of a program that forks and joins in depth end without having waited. Such a thread needs neither a
 //! job nor a handle: its creator switches to its stack, and comes back when the code has ended. Until then the running
 //! job is the creator's. Before the code waits, it must become a job ([`become_job`]). From then on everything is as if
-//! the creator had spawned a fiber and had run it nested ([`nested`](crate::scheduler::stackful::nested)): the code
+//! the creator had spawned a fiber and had run it nested ([`nested`]): the code
 //! waits as that job, its stack is suspended, and the creator goes on with a handle.
 //!
 //! The code must migrate as [`Migration::Freely`](crate::scheduler::stackful::fiber::Migration) demands.
