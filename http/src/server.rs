@@ -130,8 +130,8 @@ impl<L, S, U> Server<L, S, U> {
         }
     }
 
-    /// How long requests in flight may take once the server has begun to shut down. At most half of it goes to those
-    /// that the system has queued. Default: 10 s.
+    /// How long requests in flight may take once the server has begun to shut down. About half of it at most goes to
+    /// those that the system has queued. Default: 10 s.
     pub fn drain_for(mut self, duration: Duration) -> Self {
         self.drain = duration;
         self

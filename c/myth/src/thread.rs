@@ -319,6 +319,10 @@ struct First {
     start: Start,
 }
 
+/// The code of a thread that its creator begins.
+///
+/// # Safety
+/// `first` is the creator's [`First`], and the creator waits in [`begin_jobless`] until the thread has ended or waits.
 unsafe fn run_first(first: *mut ()) {
     // SAFETY: its creator waits in `begin_jobless`.
     let First {

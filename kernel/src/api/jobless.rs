@@ -42,7 +42,8 @@ use crate::{
     stack::{self, Onto, SavedSp, Stack, switch},
 };
 
-/// The code of a jobless run. It does not unwind.
+/// The code of a jobless run, with the argument that [`run_jobless`] gets. It does not unwind. What its caller promises
+/// is its own affair; [`run_jobless`] passes it on.
 pub type JoblessCode = unsafe fn(*mut ());
 
 /// What came of a jobless run.
