@@ -137,21 +137,48 @@ impl Ask {
                     );
                     Problem::new(StatusCode::BAD_REQUEST, sentence)
                 })?;
-                // The newest version is not the past.
-                let newest = boards.board_or_deleted(&name)?;
-                if newest.is_deleted() && !self.is_moderator() {
-                    return Err(BoardError::BoardGone.into());
-                }
-                match moment {
-                    Moment::Version(version) if version == newest.version() => Ok(newest),
-                    Moment::Time(time) if time >= self.now => Ok(newest),
-                    moment => {
-                        let _look = self.look()?;
-                        Ok(boards.board_or_deleted_at(&name, moment).await?)
-                    }
-                }
+                self.board_at(&name, moment).await
             }
         }
+    }
+
+    async fn board_at(&self, name: &BoardName, moment: Moment) -> Result<BoardAt, Problem> {
+        let boards = &self.app.boards;
+        // The newest version is not the past.
+        let newest = boards.board_or_deleted(name)?;
+        if newest.is_deleted() && !self.is_moderator() {
+            return Err(BoardError::BoardGone.into());
+        }
+        match moment {
+            Moment::Version(version) if version == newest.version() => Ok(newest),
+            Moment::Time(time) if time >= self.now => Ok(newest),
+            moment => {
+                let _look = self.look()?;
+                Ok(boards.board_or_deleted_at(name, moment).await?)
+            }
+        }
+    }
+
+    /// The board of a list that has numbered pages: in the version in which they are counted, if the query names one,
+    /// and otherwise as [`board`](Self::board) has it.
+    pub(crate) async fn listed_board(&self) -> Result<BoardAt, Problem> {
+        if !self.is_pinned() {
+            return self.board().await;
+        }
+        let of = self.asked("of")?.unwrap_or_default();
+        let version = of.parse().map_err(|_| {
+            let sentence = "`of` is no version; the links between pages have one.";
+            Problem::new(StatusCode::BAD_REQUEST, sentence)
+        })?;
+        let name = self.board_name()?;
+        self.board_at(&name, Moment::Version(version)).await
+    }
+
+    /// Whether the query names the version in which pages are counted, so that they do not shift. That is no look into
+    /// the past: what such a page links to, and what it offers, is of the present.
+    pub(crate) fn is_pinned(&self) -> bool {
+        let asked = |name| self.query.get(name).is_some_and(|value| !value.is_empty());
+        asked("of") && !asked("at")
     }
 
     /// A look into the past. Each address may have a few of them at once.

@@ -189,7 +189,7 @@ async fn by_address(
 /// alone.
 fn is_of_the_past(query: Option<&str>) -> bool {
     let mut pairs = query.unwrap_or_default().split('&');
-    pairs.any(|pair| pair.starts_with("at=") || pair.starts_with("from="))
+    pairs.any(|pair| ["at=", "of=", "from="].iter().any(|name| pair.starts_with(name)))
 }
 
 /// A problem, as a page or as JSON. A form comes back with what was written, if there is a place to read it.

@@ -42,10 +42,12 @@ pub(crate) struct BoardLink {
     pub(crate) title: String,
     /// What links to other pages of the same version have behind them: nothing, or `?at=…`.
     pub(crate) at: String,
+    /// In the past: where the same page is as it is now.
+    pub(crate) now: String,
     /// The version as a page tells of it.
     pub(crate) number: u64,
-    /// The version as a link names it.
-    pub(crate) version: String,
+    /// The version after which live updates begin.
+    pub(crate) newest: String,
     pub(crate) changed: Stamp,
     pub(crate) is_past: bool,
     /// Whether the reader is a moderator.
@@ -86,18 +88,20 @@ impl Frame {
     }
 
     pub(crate) fn of_board(ask: &Ask, title: impl Into<String>, board: &BoardAt) -> Self {
-        let at = match board.is_past() {
-            true => format!("?at={}", board.version()),
-            false => String::new(),
+        let is_past = board.is_past() && !ask.is_pinned();
+        let (at, now) = match is_past {
+            true => (format!("?at={}", board.version()), place_now(ask, board)),
+            false => Default::default(),
         };
         let link = BoardLink {
             name: board.name().to_string(),
             title: board.title().to_owned(),
             at,
+            now,
             number: board.version().number,
-            version: board.version().to_string(),
+            newest: board.newest().to_string(),
             changed: Stamp::new(board.time(), ask.now),
-            is_past: board.is_past(),
+            is_past,
             is_moderated: ask.moderator().is_some(),
             is_deleted: board.is_deleted(),
         };
@@ -105,6 +109,18 @@ impl Frame {
             board: Some(link),
             ..Self::new(ask, title)
         }
+    }
+}
+
+/// Where the board or the message of a page is as it is now. Lists only grow, so the page has its number there, too.
+fn place_now(ask: &Ask, board: &BoardAt) -> String {
+    let mut place = format!("/b/{}", board.name());
+    if let Ok(id) = ask.id() {
+        place += &format!("/{}", id.get());
+    }
+    match ask.page() {
+        Ok(1) | Err(_) => place,
+        Ok(page) => format!("{place}?page={page}"),
     }
 }
 
@@ -176,6 +192,8 @@ pub(crate) struct PagesView {
     pub(crate) count: usize,
     pub(crate) previous: Option<String>,
     pub(crate) next: Option<String>,
+    /// If the list has changed since the version of the pages: where this page is as it is now.
+    pub(crate) newer: Option<String>,
 }
 
 impl PagesView {
@@ -187,17 +205,38 @@ impl PagesView {
             count: pages.count,
             previous: pages.previous().map(link),
             next: pages.next().map(link),
+            newer: None,
         }
     }
 
-    /// The pages of a place whose query begins with `query`, in one version, so that they do not shift.
-    pub(crate) fn new(pages: Pages, version: Version, query: &str) -> Self {
-        let link = |number: usize| format!("?{query}page={number}&at={version}");
+    /// Pages in one version, so that they do not shift.
+    pub(crate) fn at(pages: Pages, version: Version) -> Self {
+        Self::new(pages, "", ("at", version))
+    }
+
+    /// The pages of a list of a board whose query begins with `query`, in one version, so that they do not shift.
+    pub(crate) fn of_board(ask: &Ask, pages: Pages, board: &BoardAt, query: &str) -> Self {
+        let is_past = board.is_past() && !ask.is_pinned();
+        let name = if is_past { "at" } else { "of" };
+        let is_older = board.is_past() && !is_past;
+        Self {
+            // A search may find less now, and then not have this page.
+            newer: is_older.then(|| match query.is_empty() {
+                true => format!("?page={}", pages.number),
+                false => format!("?{query}"),
+            }),
+            ..Self::new(pages, query, (name, board.version()))
+        }
+    }
+
+    fn new(pages: Pages, query: &str, (name, version): (&str, Version)) -> Self {
+        let link = |number: usize| format!("?{query}page={number}&{name}={version}");
         Self {
             number: pages.number,
             count: pages.count,
             previous: pages.previous().map(link),
             next: pages.next().map(link),
+            newer: None,
         }
     }
 }

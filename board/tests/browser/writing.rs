@@ -57,6 +57,38 @@ fn a_visitor_writes_answers_edits_and_reads_the_history() {
 }
 
 #[test]
+fn a_reader_on_a_second_page_can_still_answer_after_others_have_written() {
+    with_boards(|chromium, address| {
+        let visitor = Visitor::new(chromium, address);
+        let tab = visitor.open("/");
+        begin(&tab);
+        for number in 0..20 {
+            tab.go("/b/tea/write");
+            tab.write("#title", &format!("Topic {number}"));
+            tab.write("#text", "More");
+            tab.follow("main .button");
+        }
+        let other = Visitor::new(chromium, address).open("/b/tea");
+        other.follow("[rel=next]");
+        assert_eq!(other.text(".list h2"), "Which cup?");
+        tab.go("/b/tea/write");
+        tab.write("#title", "Yet another");
+        tab.write("#text", "More");
+        tab.follow("main .button");
+        // The page tells that there is something newer, and shows what it showed.
+        other.until("document.querySelector('#live').innerText.includes('has changed since')");
+        assert_eq!(other.count(".list > li"), 1);
+        assert_eq!(other.count(".past"), 0);
+        other.must_be_accessible();
+        other.picture("second-page");
+        other.follow(".list h2 a");
+        other.write("#text", "The other one.");
+        other.follow("main form .button");
+        assert_eq!(other.text(".thread .text").trim(), "The other one.");
+    });
+}
+
+#[test]
 fn a_conflict_shows_both_texts_and_loses_neither() {
     with_boards(|chromium, address| {
         let visitor = Visitor::new(chromium, address);

@@ -122,7 +122,7 @@ fn a_form_that_is_refused_comes_back_with_what_was_written() {
         let refused = browser.fill(&topic, &[("text", &"x".repeat(10_001)), ("author", "A")]);
         assert_eq!(refused.status, 422);
         assert!(refused.body.contains(&"x".repeat(10_001)));
-        let refused = browser.fill("/new", &[("title", "…"), ("text", "kept")]);
+        let refused = browser.fill("/new", &[("title", " "), ("text", "kept")]);
         assert_eq!(refused.status, 422);
         assert!(refused.body.contains("kept") && refused.body.contains("id=\"title-problem\""));
     });
@@ -338,6 +338,90 @@ fn the_past_can_be_visited() {
             board.contains(&format!("{topic}?at={at}")),
             "links stay in the past"
         );
+    });
+}
+
+/// Where the link with these words leads.
+fn link(page: &str, words: &str) -> String {
+    let before = page.split(&format!(">{words}</a>")).next().unwrap();
+    let (_, link) = before.rsplit_once("href=\"").unwrap();
+    link.split('"').next().unwrap().replace("&#38;", "&")
+}
+
+#[test]
+fn the_numbered_pages_of_a_board_do_not_shift_and_are_no_past() {
+    with_board(|mut browser| {
+        topic(&mut browser, "the first of them");
+        for number in 2..=25 {
+            let title = format!("Topic {number}");
+            let fields = [("title", title.as_str()), ("text", "water"), ("author", "")];
+            browser.fill("/b/tea/write", &fields).place();
+        }
+        let next = |page: &str| link(page, "Next →");
+        let (board, found) = ("/b/tea", "/b/tea/search?q=water");
+        let board = format!("{board}{}", next(&browser.get(board).body));
+        let found = format!("/b/tea/search{}", next(&browser.get(found).body));
+        let before = [&board, &found].map(|path| titles(&browser.get(path).body));
+        // Two topics come to the top, and push two others to the second page.
+        topic_in(&mut browser, "tea");
+        topic_in(&mut browser, "tea");
+        for (path, before) in [&board, &found].into_iter().zip(before) {
+            let answered = browser.get(path);
+            let page = &answered.body;
+            assert_eq!(titles(page), before, "{path}");
+            assert!(!page.contains("This is the past"), "{path}: {page}");
+            assert!(!page.contains("/b/tea/1?at="), "{path}: {page}");
+            assert!(page.contains("This list has changed since."), "{page}");
+            assert_eq!(answered.header("x-robots-tag"), "noindex");
+        }
+        let page = browser.get(&board).body;
+        assert!(page.contains("/b/tea/write"), "{page}");
+        let now = browser.get(&format!("/b/tea{}", link(&page, "See it as it is now")));
+        assert_eq!(titles(&now.body).len(), 7);
+        let before = browser.get(&format!("/b/tea{}", link(&page, "← Before"))).body;
+        assert!(titles(&before)[0].contains("Topic 25"), "{before}");
+        assert_eq!(browser.get("/b/tea?page=2&of=x").status, 400);
+        assert_eq!(browser.get("/b/tea?page=1&of=9.9").status, 404);
+        // The past stays the past, whatever is behind it.
+        let at = board.split("of=").nth(1).unwrap();
+        let past = browser.get(&format!("/b/tea?page=2&at={at}&of={at}")).body;
+        assert!(past.contains("This is the past"), "{past}");
+        assert_eq!(link(&past, "Back to now"), "/b/tea?page=2");
+        assert!(link(&past, "← Before").ends_with(&format!("&at={at}")));
+    });
+}
+
+/// The titles of a list, with their links.
+fn titles(page: &str) -> Vec<String> {
+    let titles = page.split("<h2>").skip(1);
+    let titles = titles.map(|it| it.split("</h2>").next().unwrap().to_owned());
+    titles.collect()
+}
+
+#[test]
+fn the_pages_of_a_thread_are_of_the_present_and_back_to_now_leads_to_the_same_one() {
+    with_board(|mut browser| {
+        let topic = topic(&mut browser, "which?");
+        for number in 0..25 {
+            let text = format!("answer {number}.");
+            let fields = [("text", text.as_str()), ("author", "")];
+            browser.fill(&topic, &fields).place();
+        }
+        let second = format!("{topic}{}", link(&browser.get(&topic).body, "Next →"));
+        assert_eq!(second, format!("{topic}?page=2"));
+        topic_in(&mut browser, "tea");
+        let page = browser.get(&second).body;
+        assert!(page.contains("answer 12.") && !page.contains("answer 11."));
+        assert!(page.contains("<textarea"), "{page}");
+        let board = browser.get("/b/tea").body;
+        let at = board.split("name=\"of\" value=\"").nth(1).unwrap();
+        let at = at.split('"').next().unwrap().to_owned();
+        topic_in(&mut browser, "tea");
+        let past = browser.get(&format!("{second}&at={at}")).body;
+        assert!(past.contains("This is the past"), "{past}");
+        assert_eq!(link(&past, "Back to now"), second);
+        let past = browser.get(&format!("/b/tea/search?q=answer&at={at}")).body;
+        assert_eq!(link(&past, "Back to now"), "/b/tea/search?q=answer");
     });
 }
 

@@ -55,7 +55,7 @@ pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
     if !ask.asked("step")?.unwrap_or_default().is_empty() {
         return see(&ask, &place_of_step(&ask).await?, None);
     }
-    let board = ask.board().await?;
+    let board = ask.listed_board().await?;
     let number = ask.page()?;
     tagged_page(&ask, &tag(&board, ask.now), || {
         let versions = ask.app.boards.versions_around(&board)?;
@@ -69,7 +69,7 @@ pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
                 .iter()
                 .map(|topic| TopicView::new(&ask, topic))
                 .collect(),
-            pages: PagesView::new(pages, board.version(), ""),
+            pages: PagesView::of_board(&ask, pages, &board, ""),
             at: at.trim_end_matches('Z').to_owned(),
             slider,
             before: versions.before.map(machine_exact),

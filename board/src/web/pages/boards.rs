@@ -46,7 +46,7 @@ pub(crate) async fn list(ask: Arc<Ask>) -> Answer {
             frame,
             boards: shown.map(stamped).collect(),
             pages: match version {
-                Some(version) => PagesView::new(pages, version, ""),
+                Some(version) => PagesView::at(pages, version),
                 None => PagesView::of_newest(pages),
             },
         };

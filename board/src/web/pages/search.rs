@@ -24,7 +24,7 @@ struct SearchPage {
 
 /// `GET /b/{board}/search`
 pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
-    let board = ask.board().await?;
+    let board = ask.listed_board().await?;
     let sought = ask.asked("q")?.unwrap_or_default();
     let sought: String = sought.chars().take(MAX_QUERY).collect();
     let (found, pages) = ask.app.boards.search(&board, &sought, ask.page()?).await?;
@@ -34,16 +34,20 @@ pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
             sought => format!("Search for “{sought}”"),
         };
         let query: String = form_urlencoded::byte_serialize(sought.as_bytes()).collect();
+        let mut frame = Frame {
+            sought,
+            ..Frame::of_board(&ask, title, &board)
+        };
+        if let Some(board) = &mut frame.board {
+            board.now = format!("/b/{}/search?q={query}", board.name);
+        }
         let template = SearchPage {
-            frame: Frame {
-                sought,
-                ..Frame::of_board(&ask, title, &board)
-            },
+            frame,
             found: found
                 .iter()
                 .map(|message| MessageView::new(&ask, message, SHOWN))
                 .collect(),
-            pages: PagesView::new(pages, board.version(), &format!("q={query}&")),
+            pages: PagesView::of_board(&ask, pages, &board, &format!("q={query}&")),
         };
         page(&ask, StatusCode::OK, &template)
     })

@@ -94,7 +94,11 @@ pub(crate) fn show_with(
         message,
         topic: thread.topic.map(|topic| (topic.id.get(), title_of(&topic))),
         answers: answers(ask, &thread.answers),
-        pages: PagesView::new(thread.pages, board.version(), ""),
+        // Answers stay where they are, so in the present their pages need no version.
+        pages: match board.is_past() {
+            true => PagesView::at(thread.pages, board.version()),
+            false => PagesView::of_newest(thread.pages),
+        },
         form,
         own_form: ask.visitor.form_token(),
     };
