@@ -4,7 +4,7 @@
 use weald::forest::{Attributes, CommitError, Level, NameError, Tree, TreeHandle};
 
 use super::addresses::Addressed;
-use super::author::Token;
+use super::author::{Token, hash};
 use super::board_at::of_board;
 use super::boards::{Boards, complete};
 use super::draft::{Field, Invalid, MAX_TITLE, one_line};
@@ -19,7 +19,8 @@ pub const MAX_ABOUT: usize = 500;
 const INTERIM: &str = "import/";
 
 impl Boards {
-    /// Creates a board, whose address is made of its title. Sent again with the same token, it is the same board.
+    /// Creates a board, whose address is made of its title; if the title suggests none, it is a short random one. Sent
+    /// again with the same token, it is the same board.
     ///
     /// # Errors
     /// [`BoardError::BoardTaken`], [`BoardError::Invalid`], [`BoardError::Storage`].
@@ -30,8 +31,9 @@ impl Boards {
         token: Option<Token>,
     ) -> Result<BoardName, BoardError> {
         let (title, about) = (one_line(title), one_line(about));
-        let name = check(&title, &about)?;
+        check(&title, &about)?;
         let token = token.map(|token| token.id().0.to_le_bytes());
+        let name = BoardName::of_title(&title).unwrap_or_else(|| short(token));
         if let Some(other) = self.0.addresses.find(&name) {
             let other = other.tree.snapshot();
             let other = other.tree().root().get(of_board::TOKEN);
@@ -145,20 +147,24 @@ impl Boards {
     }
 }
 
-/// The address of a board with this title.
-pub(crate) fn check(title: &str, about: &str) -> Result<BoardName, Invalid> {
+/// An address that nobody can guess. Sent again with the same token, a board finds itself by it.
+fn short(token: Option<[u8; 16]>) -> BoardName {
+    let bytes = token.map(|token| hash("address", &[&token]));
+    BoardName::of_bytes(bytes.unwrap_or_else(|| {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).expect("the system has random numbers");
+        bytes
+    }))
+}
+
+/// Whether a board may be called so.
+pub(crate) fn check(title: &str, about: &str) -> Result<(), Invalid> {
     let mut invalid = Invalid::default();
     invalid.expect_some(Field::Title, "A board needs a title.", title);
     invalid.expect_line(Field::Title, title, MAX_TITLE);
     invalid.expect_text(about, MAX_ABOUT);
-    let name = BoardName::of_title(title);
-    if name.is_none() && invalid.0.is_empty() {
-        let sentence =
-            "The title needs a letter from a to z or a digit: the board's address is made of them.";
-        invalid.note(Field::Title, sentence.to_owned());
-    }
-    match name {
-        Some(name) if invalid.0.is_empty() => Ok(name),
-        _ => Err(invalid),
+    match invalid.0.is_empty() {
+        true => Ok(()),
+        false => Err(invalid),
     }
 }

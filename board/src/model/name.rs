@@ -3,11 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
 /// Trees of boards have this before their address, so that others may stand beside them.
 const PREFIX: &str = "board/";
 
 /// The most characters of an address.
 const MAX: usize = 40;
+
+/// How many characters an address has that no title suggests.
+const SHORT: usize = 10;
 
 /// The address of a board: 1 to 40 small letters, digits and hyphens, as `garden-talk`.
 ///
@@ -26,12 +32,15 @@ pub struct BoardName(String);
 pub struct NotAName;
 
 impl BoardName {
-    /// The address that a title suggests; `None` if it has no letter or digit of ASCII.
+    /// The address that a title suggests, without the marks at its letters; `None` if no letter or digit of ASCII
+    /// remains.
     pub fn of_title(title: &str) -> Option<Self> {
         let mut name = String::new();
-        for letter in title.chars() {
+        // Some letters are several ones only when they are large, as `ß` is.
+        for letter in title.to_uppercase().nfkd() {
             match letter.to_ascii_lowercase() {
                 letter if letter.is_ascii_alphanumeric() => name.push(letter),
+                letter if is_combining_mark(letter) => {}
                 _ if !name.is_empty() && !name.ends_with('-') => name.push('-'),
                 _ => {}
             }
@@ -45,6 +54,13 @@ impl BoardName {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).expect("the system has random numbers");
         Self(format!("{:032x}", u128::from_le_bytes(bytes)))
+    }
+
+    /// A short one for a board whose title suggests none. The same bytes make the same one.
+    pub(crate) fn of_bytes(bytes: [u8; 16]) -> Self {
+        let mut name = format!("{:032x}", u128::from_le_bytes(bytes));
+        name.truncate(SHORT);
+        Self(name)
     }
 
     /// As it stands in a link.
@@ -96,6 +112,10 @@ mod tests {
     fn a_title_suggests_an_address() {
         let of = |title| BoardName::of_title(title).map(|name| name.0);
         assert_eq!(of("  Tea,  and Milk "), Some("tea-and-milk".to_owned()));
+        assert_eq!(of("Über uns: Cafés, Straßen"), Some("uber-uns-cafes-strassen".to_owned()));
+        assert_eq!(of("Ａ１ ﬁg"), Some("a1-fig".to_owned()));
+        assert_eq!(of("日本語の お茶 2"), Some("2".to_owned()));
+        assert_eq!(of("日本語のお茶"), None);
         assert_eq!(of("…"), None);
         assert_eq!(of(&"a-".repeat(40)).map(|name| name.len()), Some(39));
     }

@@ -1,7 +1,7 @@
 //! Boards, topics, replies, pages of one version, and forms that are sent twice.
 
 use weald::forest::disk::Moment;
-use weald_board::model::{Answers, BoardError, Field, MAX_DEPTH, TOPICS, Token};
+use weald_board::model::{Answers, BoardError, BoardName, Field, MAX_DEPTH, TOPICS, Token};
 
 use super::support::*;
 
@@ -29,6 +29,24 @@ fn boards_are_listed_with_the_last_changed_first() {
             panic!("a board needs a title");
         };
         assert!(invalid.of(Field::Title).is_some());
+    }));
+}
+
+#[test]
+fn a_title_in_any_script_makes_a_board() {
+    weald::block_on(on_both(async |boards| {
+        assert_eq!(board(&boards, "Über uns").await.as_str(), "uber-uns");
+        let title = "日本語のお茶";
+        let new: BoardName = "new".parse().unwrap();
+        let token = Token::new(&new, &ada(), "1");
+        let tea = boards.create(title, "", Some(token)).await.unwrap();
+        assert_eq!(tea.as_str().len(), 10);
+        // Sent again, it is the same board; and without a token, another one.
+        assert_eq!(boards.create(title, "", Some(token)).await.ok(), Some(tea.clone()));
+        assert_ne!(board(&boards, title).await, tea);
+        write(&boards, &tea, None, "hello").await;
+        assert_eq!(boards.board(&tea).unwrap().title(), title);
+        assert_eq!(boards.list().len(), 3);
     }));
 }
 
