@@ -2,10 +2,12 @@
 //!
 //! - A write that was interrupted by a signal before it wrote anything is begun again; nothing else is.
 //! - All files are reached from the directory that was opened, wherever it is moved and whatever is put at its path.
+//! - What is created is for its owner alone, as the keys are in it: a directory has the mode 0700, and a file 0600.
 //! - The lock is `flock` on the file `lock`, which the system gives back when the process ends, however it ends.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
@@ -15,9 +17,10 @@ use rustix::fs::{
     unlinkat,
 };
 use rustix::io::{Errno, pread, pwrite, retry_on_intr};
+use weald_forest::journal::notice;
 
 use crate::medium::{LockError, Medium, MediumFile};
-use crate::names::{LOCK, noted_pid};
+use crate::names::{LOCK, keys_of, noted_pid};
 
 /// A directory of the file system. It stays the same one when it is moved, and when another one is put at its path.
 #[derive(Clone, Debug)]
@@ -29,7 +32,8 @@ pub struct Directory {
 
 impl Directory {
     /// The directory at this path. If it is missing, it and the directories above it are created, and their names are
-    /// made durable.
+    /// made durable; only its owner may look into it. A directory that is there keeps its mode, with a warning if
+    /// others may read the keys in it.
     ///
     /// # Errors
     /// It cannot be created.
@@ -37,8 +41,11 @@ impl Directory {
         let path = path.as_ref();
         let is_missing = |level: &&Path| !level.as_os_str().is_empty() && !level.exists();
         let missing = path.ancestors().take_while(is_missing).count();
-        fs::create_dir_all(path)?;
+        if missing > 0 {
+            create_private(path)?;
+        }
         let directory = Self::open(path)?;
+        directory.warn_of_readers();
         // Also if it was there already: the process that made it may have ended before the name was
         // durable.
         for parent in directory.path.ancestors().skip(1).take(missing.max(1)) {
@@ -79,8 +86,34 @@ impl Directory {
 
     fn file(&self, name: &str, flags: OFlags) -> Result<File, Errno> {
         let flags = flags | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(0o666);
+        let mode = Mode::from_raw_mode(0o600);
         retry_on_intr(|| openat(&self.handle, name, flags, mode)).map(File::from)
+    }
+
+    /// Warns if others may read a key. That they cannot be listed is no reason not to.
+    fn warn_of_readers(&self) {
+        let Some(file) = self.key_for_others() else {
+            return;
+        };
+        let name = self.name();
+        notice(move || {
+            tracing::warn!(
+                "{name}: other users may read {file}, and with it what is erased; take that right away (chmod -R go= {name})"
+            );
+        });
+    }
+
+    /// A file with keys that other users may read.
+    fn key_for_others(&self) -> Option<String> {
+        let directory = self.handle.metadata().ok()?.mode();
+        let files = self.list().ok()?;
+        let mut keys = files.into_iter().filter(|name| keys_of(name).is_some());
+        keys.find(|name| {
+            let file = statat(&self.handle, name.as_str(), AtFlags::empty());
+            // The classes of users that may enter the directory, and those that may read the file.
+            let (enters, reads) = (directory & 0o011, file.map_or(0, |file| file.st_mode) >> 2 & 0o011);
+            enters & reads != 0
+        })
     }
 
     fn locked(&self) -> Result<LockFile, LockError> {
@@ -107,6 +140,18 @@ impl Directory {
                 return Ok(lock);
             }
         }
+    }
+}
+
+/// Creates a directory for its owner alone, and those above it as they usually are.
+fn create_private(path: &Path) -> io::Result<()> {
+    if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
+        fs::create_dir_all(above)?;
+    }
+    match DirBuilder::new().mode(0o700).create(path) {
+        // Somebody else was faster.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        created => created,
     }
 }
 
@@ -278,6 +323,8 @@ impl MediumFile for File {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -303,6 +350,32 @@ mod tests {
                 let error = directory.open(name).err().unwrap().to_string();
                 assert!(error.contains(name) && error.contains("Move it"), "{error}");
             }
+        }
+    }
+
+    #[test]
+    fn a_key_that_others_may_read_is_found() {
+        let path = tempfile::tempdir().unwrap();
+        let directory = Directory::open(&path).unwrap();
+        let keys = format!("{:016x}.keys", 1);
+        drop(Medium::create(&directory, &keys).unwrap());
+        drop(Medium::create(&directory, "1.segment").unwrap());
+        for (of_directory, of_keys, is_found) in [
+            (0o755, 0o600, false),
+            (0o700, 0o644, false),
+            (0o750, 0o604, false),
+            (0o755, 0o604, true),
+            (0o710, 0o640, true),
+        ] {
+            let set = |path: &Path, mode| {
+                fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+            };
+            set(path.path(), of_directory);
+            set(&path.path().join(&keys), of_keys);
+            set(&path.path().join("1.segment"), 0o644);
+            let found = is_found.then_some(&keys);
+            let modes = format!("{of_directory:o} {of_keys:o}");
+            assert_eq!(directory.key_for_others().as_ref(), found, "{modes}");
         }
     }
 

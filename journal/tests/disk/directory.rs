@@ -1,9 +1,14 @@
 //! A journal in a real directory, and what others do to that meanwhile.
 
+use std::fmt;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::mpsc::{Sender, channel};
 
+use tracing::field::Field;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata};
 use weald_forest::journal::{AppendError, Durability, Journal, Level};
 use weald_journal::{Directory, DiskJournal, Settings};
 
@@ -51,6 +56,67 @@ fn a_directory_that_is_moved_stays_the_one_of_its_writer() {
     assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
     assert_eq!(all(&open(&moved)).len(), 20);
     assert_eq!(all(&open(&path)).len(), 0);
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn what_is_created_is_for_its_owner_alone_and_what_is_there_stays_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("above/new");
+    let journal = open(&path);
+    for number in 1..=20 {
+        must_append(&journal, number, 500);
+        flush(&journal);
+    }
+    drop(journal);
+    assert_eq!(mode(&path), 0o700);
+    let files = || fs::read_dir(&path).unwrap().map(|file| file.unwrap().path());
+    assert!(files().count() > 4);
+    for file in files() {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+
+    let keys = path.join(format!("{:016x}.keys", 1));
+    fs::write(&keys, "").unwrap();
+    fs::set_permissions(&keys, Permissions::from_mode(0o644)).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o750)).unwrap();
+    let (sender, told) = channel();
+    tracing::subscriber::with_default(Logged(sender), || drop(Directory::create(&path).unwrap()));
+    let told = told.recv().unwrap();
+    assert!(told.contains(".keys") && told.contains("chmod"), "{told}");
+    assert_eq!(mode(&path), 0o750);
+    assert_eq!(mode(&keys), 0o644);
+}
+
+/// Sends what is logged.
+struct Logged(Sender<String>);
+
+impl tracing::Subscriber for Logged {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut text = String::new();
+        let mut note = |_: &Field, value: &dyn fmt::Debug| text += &format!("{value:?}");
+        event.record(&mut note);
+        let _ = self.0.send(text);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
 }
 
 /// Nothing is refused to a superuser, so for one this test says nothing.
