@@ -36,6 +36,18 @@ fn config() -> Config {
     }
 }
 
+#[test]
+fn without_a_browser_a_test_says_that_it_is_skipped() {
+    let itself = std::env::current_exe().unwrap();
+    let test = "writing::no_script_is_needed";
+    let mut suite = std::process::Command::new(itself);
+    suite.args(["--exact", test]).env("WEALD_BROWSER", "");
+    let ended = suite.output().unwrap();
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert!(ended.status.success(), "{told}");
+    assert!(told.contains(&format!("skipped {test}: there is no browser")), "{told}");
+}
+
 /// Runs a test with the browser and with boards that have content.
 fn with_boards(test: impl FnOnce(&Chromium, SocketAddr)) {
     chromium::with_chromium(|chromium| {
