@@ -45,7 +45,10 @@ fn without_a_browser_a_test_says_that_it_is_skipped() {
     let ended = suite.output().unwrap();
     let told = String::from_utf8(ended.stderr).unwrap();
     assert!(ended.status.success(), "{told}");
-    assert!(told.contains(&format!("skipped {test}: there is no browser")), "{told}");
+    assert!(
+        told.contains(&format!("skipped {test}: there is no browser")),
+        "{told}"
+    );
 }
 
 /// Runs a test with the browser and with boards that have content.

@@ -95,6 +95,7 @@ fn config(args: &Board, directory: std::path::PathBuf) -> Config {
         most_readers_of_one: args
             .readers_per_address
             .unwrap_or(usual.most_readers_of_one),
+        has_open_metrics: args.metrics_open.unwrap_or(usual.has_open_metrics),
         has_get_writes: args.get_writes.unwrap_or(false),
         keeps_lists: false,
         runtime: None,

@@ -112,7 +112,10 @@ mod tests {
     fn a_title_suggests_an_address() {
         let of = |title| BoardName::of_title(title).map(|name| name.0);
         assert_eq!(of("  Tea,  and Milk "), Some("tea-and-milk".to_owned()));
-        assert_eq!(of("Über uns: Cafés, Straßen"), Some("uber-uns-cafes-strassen".to_owned()));
+        assert_eq!(
+            of("Über uns: Cafés, Straßen"),
+            Some("uber-uns-cafes-strassen".to_owned())
+        );
         assert_eq!(of("Ａ１ ﬁg"), Some("a1-fig".to_owned()));
         assert_eq!(of("日本語の お茶 2"), Some("2".to_owned()));
         assert_eq!(of("日本語のお茶"), None);

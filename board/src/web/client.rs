@@ -14,6 +14,8 @@ use super::limiter::network;
 pub(crate) struct Client {
     pub(crate) address: IpAddr,
     pub(crate) is_secure: bool,
+    /// Whether this machine itself has connected: the client, or a proxy that passes on what others ask.
+    pub(crate) has_local_peer: bool,
 }
 
 impl Client {
@@ -25,10 +27,12 @@ impl Client {
     /// The client of a request that came from `peer`; without one it came through a local socket.
     pub(crate) fn of(peer: Option<IpAddr>, headers: &HeaderMap, proxies: &[IpAddr]) -> Self {
         let peer = peer.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |peer| peer.to_canonical());
+        let has_local_peer = peer.is_loopback();
         if !proxies.contains(&peer) {
             return Self {
                 address: peer,
                 is_secure: false,
+                has_local_peer,
             };
         }
         let all = |name: &str| {
@@ -52,7 +56,18 @@ impl Client {
             .rsplit(',')
             .next()
             .is_some_and(|it| it.trim() == "https");
-        Self { address, is_secure }
+        Self {
+            address,
+            is_secure,
+            has_local_peer,
+        }
+    }
+
+    /// Whether a request comes from this machine, and no proxy says that it passes it on for another one.
+    pub(crate) fn is_of_this_machine(self, headers: &HeaderMap) -> bool {
+        let is_passed_on = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
+        let is_passed_on = is_passed_on.iter().any(|it| headers.contains_key(*it));
+        self.has_local_peer && !is_passed_on
     }
 }
 
@@ -67,6 +82,28 @@ mod tests {
         let proxies = ["10.0.0.1", "10.0.0.2"].map(|it| it.parse().unwrap());
         let client = Client::of(Some(peer.parse().unwrap()), &headers, &proxies);
         (client.address.to_string(), client.is_secure)
+    }
+
+    #[test]
+    fn a_request_that_is_passed_on_is_not_of_this_machine() {
+        let peer = |peer: &str, headers: &HeaderMap| {
+            let client = Client::of(peer.parse().ok(), headers, &["127.0.0.1".parse().unwrap()]);
+            client.is_of_this_machine(headers)
+        };
+        let own = HeaderMap::new();
+        for (address, is_it) in [
+            ("127.0.0.1", true),
+            ("::1", true),
+            ("::ffff:127.0.0.2", true),
+            ("192.0.2.1", false),
+        ] {
+            assert_eq!(peer(address, &own), is_it, "{address}");
+        }
+        for name in ["x-forwarded-for", "forwarded", "x-real-ip", "via"] {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, "127.0.0.1".parse().unwrap());
+            assert!(!peer("127.0.0.1", &headers), "{name}");
+        }
     }
 
     #[test]

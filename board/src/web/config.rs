@@ -62,6 +62,8 @@ pub struct Config {
     pub most_readers: usize,
     /// How many of them one address may have; more are refused with 429.
     pub most_readers_of_one: usize,
+    /// Whether `/metrics` is for everybody, and not only for this machine and for moderators.
+    pub has_open_metrics: bool,
     /// Whether boards and messages are also written by GET, for measuring. Any page of the web could write so.
     pub has_get_writes: bool,
     /// Whether the topics of a board as JSON are kept until the board changes, for measuring.
@@ -104,6 +106,7 @@ impl Default for Config {
             most_requests: 4_096,
             most_readers: 10_000,
             most_readers_of_one: 100,
+            has_open_metrics: false,
             has_get_writes: false,
             keeps_lists: false,
             runtime: None,

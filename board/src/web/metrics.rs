@@ -5,18 +5,31 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::extract::{Extension, State};
+use axum::http::{HeaderMap, Response, StatusCode};
 use weald::Runtime;
 
 use super::answer::fixed;
 use super::app::App;
+use super::client::Client;
 use super::config::Storage;
 use super::counts::BOUNDS;
 use super::journal;
+use super::signing::moderator_by_key;
 
-/// `GET /metrics`
-pub(crate) async fn metrics(State(app): State<App>) -> Response<Body> {
+/// `GET /metrics`, for this machine and for moderators, unless it is for everybody.
+pub(crate) async fn metrics(
+    State(app): State<App>,
+    Extension(client): Extension<Client>,
+    headers: HeaderMap,
+) -> Response<Body> {
+    let may_see = app.config.has_open_metrics
+        || client.is_of_this_machine(&headers)
+        || moderator_by_key(&app, &headers).is_some();
+    if !may_see {
+        let told = "These figures are for this machine, and for moderators with a key, unless --metrics-open is set.\n";
+        return fixed(StatusCode::FORBIDDEN, "text/plain; charset=utf-8", told);
+    }
     let mut text = Families(String::new());
     requests(&mut text, &app);
     boards(&mut text, &app);

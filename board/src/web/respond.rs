@@ -189,7 +189,11 @@ async fn by_address(
 /// alone.
 fn is_of_the_past(query: Option<&str>) -> bool {
     let mut pairs = query.unwrap_or_default().split('&');
-    pairs.any(|pair| ["at=", "of=", "from="].iter().any(|name| pair.starts_with(name)))
+    pairs.any(|pair| {
+        ["at=", "of=", "from="]
+            .iter()
+            .any(|name| pair.starts_with(name))
+    })
 }
 
 /// A problem, as a page or as JSON. A form comes back with what was written, if there is a place to read it.
@@ -233,8 +237,8 @@ fn refusal(
     (client, is_misled): (Client, bool),
     (path, began): (&str, Instant),
 ) -> Option<Problem> {
-    // Programs that monitor the board always get an answer.
-    if matches!(path, "/healthz" | "/readyz" | "/metrics") {
+    // Programs that monitor the board always get an answer; of the figures, those on this machine.
+    if matches!(path, "/healthz" | "/readyz") || (path == "/metrics" && client.has_local_peer) {
         return None;
     }
     if is_misled {

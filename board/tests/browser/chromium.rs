@@ -56,7 +56,9 @@ pub(crate) fn with_chromium(test: impl FnOnce(&Chromium)) {
 fn say_skipped() {
     let test = std::thread::current();
     let test = test.name().unwrap_or("a test").to_owned();
-    let told = format!("skipped {test}: there is no browser; install chromium, or name one in {VARIABLE}\n");
+    let told = format!(
+        "skipped {test}: there is no browser; install chromium, or name one in {VARIABLE}\n"
+    );
     std::io::stderr().write_all(told.as_bytes()).unwrap();
 }
 

@@ -42,7 +42,10 @@ fn a_title_in_any_script_makes_a_board() {
         let tea = boards.create(title, "", Some(token)).await.unwrap();
         assert_eq!(tea.as_str().len(), 10);
         // Sent again, it is the same board; and without a token, another one.
-        assert_eq!(boards.create(title, "", Some(token)).await.ok(), Some(tea.clone()));
+        assert_eq!(
+            boards.create(title, "", Some(token)).await.ok(),
+            Some(tea.clone())
+        );
         assert_ne!(board(&boards, title).await, tea);
         write(&boards, &tea, None, "hello").await;
         assert_eq!(boards.board(&tea).unwrap().title(), title);

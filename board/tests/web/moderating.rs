@@ -404,3 +404,30 @@ fn the_passphrase_cannot_be_tried_without_end() {
         assert!(refused.body.contains("Too many passphrases were wrong."));
     });
 }
+
+#[test]
+fn figures_are_for_this_machine_and_for_moderators_unless_they_are_open() {
+    let passed_on = ("X-Forwarded-For", "198.51.100.7");
+    with_config(config(), |mut program| {
+        assert_eq!(program.get("/metrics").status, 200);
+        let refused = program.ask("GET", "/metrics", &[passed_on], "");
+        assert_eq!(refused.status, 403);
+        assert!(!refused.body.contains("board_"), "{refused:?}");
+        let body = format!("{{\"name\": \"Grace\", \"passphrase\": \"{SECRET}\"}}");
+        let session = program.json("POST", "/api/moderators", &[], &body).value();
+        let key = format!("Bearer {}", session["key"].as_str().unwrap());
+        let with = |key| [passed_on, ("Authorization", key)];
+        assert_eq!(program.ask("GET", "/metrics", &with(&key), "").status, 200);
+        assert_eq!(
+            program.ask("GET", "/metrics", &with("Bearer x"), "").status,
+            403
+        );
+    });
+    let open = Config {
+        has_open_metrics: true,
+        ..config()
+    };
+    with_config(open, |mut program| {
+        assert_eq!(program.ask("GET", "/metrics", &[passed_on], "").status, 200);
+    });
+}

@@ -378,7 +378,9 @@ fn the_numbered_pages_of_a_board_do_not_shift_and_are_no_past() {
         assert!(page.contains("/b/tea/write"), "{page}");
         let now = browser.get(&format!("/b/tea{}", link(&page, "See it as it is now")));
         assert_eq!(titles(&now.body).len(), 7);
-        let before = browser.get(&format!("/b/tea{}", link(&page, "← Before"))).body;
+        let before = browser
+            .get(&format!("/b/tea{}", link(&page, "← Before")))
+            .body;
         assert!(titles(&before)[0].contains("Topic 25"), "{before}");
         assert_eq!(browser.get("/b/tea?page=2&of=x").status, 400);
         assert_eq!(browser.get("/b/tea?page=1&of=9.9").status, 404);

@@ -22,7 +22,7 @@ Every option can also be set by the variable that stands behind it, or in the fi
 TOML for each, such as addr = \"0.0.0.0:80\" or proxy = [\"127.0.0.1\"]. An option wins over a variable, and a
 variable over the file.
 An interrupt (Ctrl-C) or SIGTERM lets the requests in flight finish, and closes the journal.
-/healthz, /readyz and /metrics tell how the board is.";
+/healthz and /readyz tell everybody how the board is, /metrics only this machine and moderators.";
 
 /// Where the boards are, and how they are served.
 #[derive(Debug, Default, PartialEq, Eq, clap::Args, Deserialize)]
@@ -92,6 +92,16 @@ pub(crate) struct Board {
     #[arg(long, value_name = "S", env = "WEALD_BOARD_DRAIN", value_parser = super::seconds)]
     #[serde(deserialize_with = "seconds")]
     pub(crate) drain: Option<Duration>,
+    /// Show /metrics to everybody, and not only to this machine itself and to moderators with a key
+    #[arg(
+        long,
+        env = "WEALD_BOARD_METRICS_OPEN",
+        value_name = "true|false",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true"
+    )]
+    pub(crate) metrics_open: Option<bool>,
     /// Also write by GET, for measuring: /get/create, /get/write, /get/edit. Any page of the web could write so
     #[arg(
         long,
@@ -147,6 +157,7 @@ impl Board {
             readers: self.readers.or(file.readers),
             readers_per_address: self.readers_per_address.or(file.readers_per_address),
             drain: self.drain.or(file.drain),
+            metrics_open: self.metrics_open.or(file.metrics_open),
             get_writes: self.get_writes.or(file.get_writes),
             log: self.log.or(file.log),
             log_json: self.log_json.or(file.log_json),

@@ -68,7 +68,7 @@ mod tests {
         let file = of_text(
             "directory = \"/srv/board\"\naddr = \"0.0.0.0:80\"\norigin = \"https://tea.example\"\ntitle = \"Tea\"\ndurability = \"buffered\"\n\
              reads = 5\nwrites = 6\nproxy = [\"127.0.0.1\", \"::1\"]\nmoderator = \"/etc/moderators\"\n\
-             requests = 7\nreaders = 8\nreaders-per-address = 9\ndrain = 1.5\nget-writes = true\nlog = \"warn\"\nlog-json = true\n",
+             requests = 7\nreaders = 8\nreaders-per-address = 9\ndrain = 1.5\nmetrics-open = true\nget-writes = true\nlog = \"warn\"\nlog-json = true\n",
         );
         let file = file.unwrap();
         let words = of_words(&[
@@ -85,6 +85,7 @@ mod tests {
             "--readers=8",
             "--readers-per-address=9",
             "--drain=1.5",
+            "--metrics-open",
             "--get-writes",
             "--log=warn",
             "--log-json",
