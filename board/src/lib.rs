@@ -86,6 +86,8 @@ pub mod model {
 
 /// Times and Markdown as pages have them.
 mod text {
+    mod links;
+
     pub(crate) mod markdown;
     pub(crate) mod moment;
 }

@@ -1,33 +1,43 @@
-//! Markdown as HTML that is safe to show: no raw HTML, no pictures, links to the web and to mail only.
+//! Markdown as HTML that is safe to show: no raw HTML, no pictures, links to the web and to mail only. An address of
+//! the web that stands in a text as it is becomes a link, too.
 //!
 //! - Headings begin at the fourth level, because those above belong to the page.
-//! - Text that is nested deeper than [`DEPTH`] loses its marks, and addresses beyond [`ADDRESSES`] bytes lose their
-//!   links. So a short text makes no long page.
+//! - Text that is nested deeper than [`DEPTH`] loses its marks, and only so many bytes of links are links. So a short
+//!   text makes no long page.
 //! - A text without marks, which most are, is not parsed at all.
 
+use std::collections::VecDeque;
+
 use pulldown_cmark::{
-    CodeBlockKind, CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd, html,
+    CodeBlockKind, CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd,
+    TextMergeStream, html,
 };
+
+use super::links::{Links, is_safe, opened};
 
 /// How deep lists and quotations are nested.
 const DEPTH: usize = 8;
-/// How many bytes all addresses of a text may have.
-const ADDRESSES: usize = 20_000;
 
 /// The HTML of a text.
 pub(crate) fn to_html(text: &str) -> String {
-    if is_plain(text) {
-        return paragraphs(text);
+    match is_plain(text) {
+        true => paragraphs(text),
+        false => parsed(text),
     }
+}
+
+fn parsed(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 3 / 2);
     let parser = Parser::new_ext(text, Options::ENABLE_STRIKETHROUGH);
     html::push_html(
         &mut out,
         Safe {
-            parser,
+            parser: TextMergeStream::new(parser),
             open: Vec::new(),
             depth: 0,
-            addresses: 0,
+            unlinked: 0,
+            links: Links::default(),
+            pending: VecDeque::new(),
         },
     );
     out
@@ -60,6 +70,7 @@ fn is_plain(text: &str) -> bool {
 fn paragraphs(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 64);
     let mut is_open = false;
+    let mut links = Links::default();
     for line in text.split('\n') {
         let line = line.trim_start_matches(' ');
         match (line.is_empty(), is_open) {
@@ -69,16 +80,7 @@ fn paragraphs(text: &str) -> String {
             (false, false) => out.push_str("<p>"),
         }
         is_open = !line.is_empty();
-        let mut rest = line;
-        while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'>' | b'&')) {
-            out.push_str(&rest[..at]);
-            out.push_str(match rest.as_bytes()[at] {
-                b'>' => "&gt;",
-                _ => "&amp;",
-            });
-            rest = &rest[at + 1..];
-        }
-        out.push_str(rest);
+        put_line(&mut out, line, &mut links);
     }
     if is_open {
         out.push_str("</p>\n");
@@ -86,13 +88,50 @@ fn paragraphs(text: &str) -> String {
     out
 }
 
+/// A line without marks.
+fn put_line(out: &mut String, line: &str, links: &mut Links) {
+    // Up to where it was written, and up to where it was looked at.
+    let (mut done, mut seen) = (0, 0);
+    let is_special = |byte: u8| matches!(byte, b'>' | b'&' | b':');
+    while let Some(at) = line.as_bytes()[seen..]
+        .iter()
+        .position(|it| is_special(*it))
+    {
+        let at = seen + at;
+        seen = at + 1;
+        let escape = match line.as_bytes()[at] {
+            b'>' => "&gt;",
+            b'&' => "&amp;",
+            _ => {
+                if let Some(address) = links.bare(line, at) {
+                    out.push_str(&line[done..address.start]);
+                    let address_text = &line[address.clone()];
+                    out.push_str(&opened(address_text));
+                    out.push_str(&address_text.replace('&', "&amp;"));
+                    out.push_str("</a>");
+                    (done, seen) = (address.end, address.end);
+                }
+                continue;
+            }
+        };
+        out.push_str(&line[done..at]);
+        out.push_str(escape);
+        done = seen;
+    }
+    out.push_str(&line[done..]);
+}
+
 /// The events of a text. Only safe ones pass.
 struct Safe<'a> {
-    parser: Parser<'a>,
+    parser: TextMergeStream<'a, Parser<'a>>,
     /// Whether the start of each open tag passed.
     open: Vec<bool>,
     depth: usize,
-    addresses: usize,
+    /// How many links, pictures and blocks of code are open: no address becomes a link in them.
+    unlinked: usize,
+    links: Links,
+    /// What a text with addresses was taken apart into.
+    pending: VecDeque<Event<'a>>,
 }
 
 impl<'a> Iterator for Safe<'a> {
@@ -100,18 +139,27 @@ impl<'a> Iterator for Safe<'a> {
 
     fn next(&mut self) -> Option<Event<'a>> {
         loop {
+            if let Some(event) = self.pending.pop_front() {
+                return Some(event);
+            }
             let event = match self.parser.next()? {
                 Event::Start(tag) => {
+                    self.unlinked += usize::from(is_unlinked(&tag.to_end()));
                     let event = self.start(tag);
                     self.open.push(event.is_some());
                     event
                 }
                 Event::End(end) => {
+                    self.unlinked -= usize::from(is_unlinked(&end));
                     let passed = self.open.pop() == Some(true);
                     self.depth -= usize::from(passed && is_nesting_end(end));
                     passed.then(|| ended(end))
                 }
                 Event::Html(text) | Event::InlineHtml(text) => Some(Event::Text(text)),
+                Event::Text(text) if self.unlinked == 0 && text.contains("://") => {
+                    self.link(&text);
+                    None
+                }
                 event => Some(event),
             };
             if event.is_some() {
@@ -122,6 +170,29 @@ impl<'a> Iterator for Safe<'a> {
 }
 
 impl<'a> Safe<'a> {
+    /// Takes a text apart into addresses of the web, as links, and what stands between them.
+    fn link(&mut self, text: &str) {
+        let told = |text: &str| Event::Text(text.to_owned().into());
+        let mut done = 0;
+        for (colon, _) in text.match_indices("://") {
+            // What is inside an address is looked at once.
+            if colon < done {
+                continue;
+            }
+            if let Some(address) = self.links.bare(text, colon) {
+                let url = &text[address.clone()];
+                self.pending.extend([
+                    told(&text[done..address.start]),
+                    Event::InlineHtml(opened(url).into()),
+                    told(url),
+                    Event::InlineHtml("</a>".into()),
+                ]);
+                done = address.end;
+            }
+        }
+        self.pending.push_back(told(&text[done..]));
+    }
+
     fn start(&mut self, tag: Tag<'a>) -> Option<Event<'a>> {
         match tag {
             Tag::Heading { level, .. } => {
@@ -143,8 +214,7 @@ impl<'a> Safe<'a> {
                     LinkType::Email => CowStr::from(format!("mailto:{dest_url}")),
                     _ => dest_url,
                 };
-                self.addresses += url.len();
-                let is_allowed = is_safe(&url) && self.addresses <= ADDRESSES;
+                let is_allowed = self.links.take(&url) && is_safe(&url);
                 is_allowed.then(|| Event::InlineHtml(opened(&url).into()))
             }
             Tag::Image { .. } | Tag::HtmlBlock => None,
@@ -160,26 +230,8 @@ impl<'a> Safe<'a> {
     }
 }
 
-/// The start of a link. One that leads away says that nobody vouches for it.
-fn opened(url: &str) -> String {
-    let mut link = String::from("<a href=\"");
-    for c in url.chars() {
-        match c {
-            '&' => link.push_str("&amp;"),
-            '"' => link.push_str("%22"),
-            '\'' => link.push_str("%27"),
-            '<' => link.push_str("%3C"),
-            '>' => link.push_str("%3E"),
-            c => link.push(c),
-        }
-    }
-    let is_ours = url.starts_with(['/', '#']);
-    link.push_str(if is_ours {
-        "\">"
-    } else {
-        "\" rel=\"nofollow ugc noopener\">"
-    });
-    link
+fn is_unlinked(tag: &TagEnd) -> bool {
+    matches!(tag, TagEnd::Link | TagEnd::Image | TagEnd::CodeBlock)
 }
 
 fn is_nesting(tag: &Tag<'_>) -> bool {
@@ -222,24 +274,6 @@ fn lowered(level: HeadingLevel) -> HeadingLevel {
     }
 }
 
-/// Whether a link leads to the web, to mail, or to another place of the board.
-fn is_safe(url: &str) -> bool {
-    let scheme = url
-        .split_once(':')
-        .map(|(scheme, _)| scheme.to_ascii_lowercase());
-    match scheme.as_deref() {
-        Some("http" | "https" | "mailto") => true,
-        _ => url.starts_with('#') || is_path(url),
-    }
-}
-
-/// Whether it leads to a place of this server. A browser reads `\\` as `/`, and skips tabs and ends of lines, so with
-/// one of them it may lead to another.
-fn is_path(url: &str) -> bool {
-    let has_mark = url.contains(|c: char| c == '\\' || c.is_control());
-    url.starts_with('/') && !url.starts_with("//") && !has_mark
-}
-
 /// The beginning of a text, of at most `most` bytes, at the end of a line or a word; `None` if the text is not longer.
 pub(crate) fn beginning(text: &str, most: usize) -> Option<&str> {
     if text.len() <= most {
@@ -258,108 +292,4 @@ pub(crate) fn beginning(text: &str, most: usize) -> Option<&str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parsed(text: &str) -> String {
-        let mut out = String::new();
-        html::push_html(&mut out, Parser::new(text));
-        out
-    }
-
-    #[test]
-    fn a_plain_text_is_as_if_it_were_parsed() {
-        for text in [
-            "",
-            "a",
-            "one\ntwo\n\nthree",
-            "\n\na  b\n\n\n\nc\n",
-            " a \"b\" > c; d-e = f",
-            "ä, b.\n  c",
-            "tea & cake; a&\nb && c&ä &",
-        ] {
-            assert!(is_plain(text), "{text}");
-            assert_eq!(to_html(text), parsed(text), "{text}");
-        }
-        for text in [
-            "# a",
-            "- a",
-            "1. a",
-            "a  \nb",
-            "    a",
-            "*a*",
-            "a\n===",
-            "<b>",
-            "&amp;",
-            "a &#38; b",
-            "\ta",
-            "\u{b}",
-        ] {
-            assert!(!is_plain(text), "{text}");
-        }
-    }
-
-    #[test]
-    fn nothing_of_anybodys_choice_gets_through() {
-        for (text, html) in [
-            (
-                "<script>alert(1)</script>",
-                "&lt;script&gt;alert(1)&lt;/script&gt;",
-            ),
-            (
-                "a <b onclick=x>c</b>",
-                "<p>a &lt;b onclick=x&gt;c&lt;/b&gt;</p>\n",
-            ),
-            ("[a](javascript:alert)", "<p>a</p>\n"),
-            ("[a](JAVASCRIPT:alert)", "<p>a</p>\n"),
-            ("[a](data:text/html,x)", "<p>a</p>\n"),
-            ("[a](//example.com)", "<p>a</p>\n"),
-            ("[a](/\\example.com)", "<p>a</p>\n"),
-            ("[a](/&Tab;/example.com)", "<p>a</p>\n"),
-            ("[a](/b/tea)", "<p><a href=\"/b/tea\">a</a></p>\n"),
-            ("<javascript:alert>", "<p>javascript:alert</p>\n"),
-            ("![picture](https://example.com/a.png)", "<p>picture</p>\n"),
-            (
-                "[a](https://example.com/\"onclick=x)",
-                "<p><a href=\"https://example.com/%22onclick=x\" rel=\"nofollow ugc noopener\">a</a></p>\n",
-            ),
-            ("# Title", "<h4>Title</h4>\n"),
-            (
-                "```x\" onclick=\"y\ncode\n```",
-                "<pre><code>code\n</code></pre>\n",
-            ),
-            ("~~a~~ **b**", "<p><del>a</del> <strong>b</strong></p>\n"),
-            (
-                "<ada@example.com>",
-                "<p><a href=\"mailto:ada@example.com\" rel=\"nofollow ugc noopener\">ada@example.com</a></p>\n",
-            ),
-        ] {
-            assert_eq!(to_html(text), html, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_short_text_makes_no_long_page() {
-        let references = format!(
-            "[a]: https://example.com/{}\n\n{}",
-            "x".repeat(2_000),
-            "[a] ".repeat(2_000)
-        );
-        for text in [
-            ">".repeat(10_000),
-            "* ".repeat(5_000),
-            "*_".repeat(5_000),
-            references,
-        ] {
-            assert!(to_html(&text).len() < 60_000, "{}", to_html(&text).len());
-        }
-    }
-
-    #[test]
-    fn a_long_text_is_cut_between_words() {
-        assert_eq!(beginning("short", 5), None);
-        assert_eq!(beginning("one two three", 9), Some("one two"));
-        assert_eq!(beginning("ääääää", 5), Some("ää"));
-        assert_eq!(beginning("one two\n\nthree four", 14), Some("one two"));
-    }
-}
+mod tests;
