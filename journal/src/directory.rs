@@ -111,7 +111,10 @@ impl Directory {
         keys.find(|name| {
             let file = statat(&self.handle, name.as_str(), AtFlags::empty());
             // The classes of users that may enter the directory, and those that may read the file.
-            let (enters, reads) = (directory & 0o011, file.map_or(0, |file| file.st_mode) >> 2 & 0o011);
+            let (enters, reads) = (
+                directory & 0o011,
+                file.map_or(0, |file| file.st_mode) >> 2 & 0o011,
+            );
             enters & reads != 0
         })
     }

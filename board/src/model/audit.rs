@@ -55,7 +55,7 @@ pub(super) mod of_entry {
 /// The outcome of a measure that was taken.
 const DONE: &str = "done";
 
-/// What a moderator does to a message, to a board, or to a protected name.
+/// What a moderator does to a message, to a board, or to a protected name; or the import of a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// It is hidden; only a moderator can restore it.
@@ -66,6 +66,8 @@ pub enum Measure {
     Erase,
     /// The name is no longer protected: anybody may use it.
     Free,
+    /// A board arrived, with names and times of others.
+    Import,
 }
 
 /// A moderator who takes a measure.
@@ -119,7 +121,13 @@ pub struct Entry {
 }
 
 impl Measure {
-    const ALL: [Self; 4] = [Self::Delete, Self::Restore, Self::Erase, Self::Free];
+    const ALL: [Self; 5] = [
+        Self::Delete,
+        Self::Restore,
+        Self::Erase,
+        Self::Free,
+        Self::Import,
+    ];
 
     /// Its name in forms, in JSON and in the log.
     pub fn word(self) -> &'static str {
@@ -128,12 +136,14 @@ impl Measure {
             Self::Restore => "restore",
             Self::Erase => "erase",
             Self::Free => "free",
+            Self::Import => "import",
         }
     }
 
     /// The measure against a message or a board that has this name.
     pub fn of_message(word: &str) -> Option<Self> {
-        Self::of_word(word).filter(|measure| *measure != Self::Free)
+        let is_of_message = |it: &Self| !matches!(it, Self::Free | Self::Import);
+        Self::of_word(word).filter(is_of_message)
     }
 
     /// The measure of a name.
@@ -181,7 +191,7 @@ impl Boards {
             Measure::Delete => self.delete(target).await,
             Measure::Restore => self.restore(target).await,
             Measure::Erase => self.erase(target).await,
-            Measure::Free => Err(BoardError::no_message(id)),
+            Measure::Free | Measure::Import => Err(BoardError::no_message(id)),
         };
         self.conclude(noted, outcome).await
     }
@@ -259,6 +269,18 @@ impl Boards {
         }
         self.noted_text(edit.commit().bytes(b"note").await)?;
         Ok(noted)
+    }
+
+    /// Adds to an entry which board it is about, where that was not known before.
+    pub(super) async fn note_board(
+        &self,
+        noted: NodeId,
+        name: &BoardName,
+    ) -> Result<(), BoardError> {
+        let mut edit = self.log().await?.edit();
+        edit.put_attribute(noted, of_entry::BOARD, self.board_of_entry(name)?)?;
+        self.noted(edit.commit().bytes(b"note").await)?;
+        Ok(())
     }
 
     /// Adds the outcome to an entry, and the version that has it.

@@ -12,6 +12,7 @@ use std::time::SystemTime;
 
 use weald::forest::{Attributes, Edit, Level, NodeId, Sortable, TreeHandle};
 
+use super::audit::{By, Measure, check as check_why, of_entry};
 use super::author::Owner;
 use super::board_at::BoardAt;
 use super::boards::Boards;
@@ -222,6 +223,30 @@ impl Arrival {
             Some(interim) => self.boards.become_board(interim, &self.name).await,
             None => Ok(()),
         }
+    }
+
+    /// The same by a moderator, after it is in the log. Only with its outcome the entry names the board, which has no
+    /// tree of its own before.
+    ///
+    /// # Errors
+    /// As [`finish`](Self::finish); [`BoardError::Invalid`], if there is no reason. If the log takes no entry, there is
+    /// no board.
+    pub async fn finish_by(self, by: By<'_>) -> Result<(), BoardError> {
+        let texts = [(of_entry::WHY, check_why(by.why)?)];
+        let (boards, name) = (self.boards.clone(), self.name.clone());
+        let turn = boards.turn((by, Measure::Import), &[], &texts).await?;
+        let noted = boards.note(&turn, turn.entry(), texts).await?;
+        let outcome = match self.finish().await {
+            Ok(()) => {
+                boards.note_board(noted, &name).await?;
+                boards
+                    .tree_or_deleted(&name)
+                    .map(|tree| tree.view().version())
+            }
+            Err(error) => Err(error),
+        };
+        boards.conclude(noted, outcome).await?;
+        Ok(())
     }
 
     async fn commit(&mut self) -> Result<(), BoardError> {

@@ -57,7 +57,7 @@ impl Boards {
                 self.change_board(&tree, b"restore", show).await
             }
             Measure::Erase => self.erase_called(name, &tree).await,
-            Measure::Free => Err(BoardError::NoName),
+            Measure::Free | Measure::Import => Err(BoardError::NoName),
         };
         self.conclude(noted, outcome).await
     }

@@ -9,7 +9,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, StatusCode, header};
 use http_body::{Body as _, Frame};
 
-use crate::model::Departure;
+use crate::model::{By, Departure};
 
 use super::answer::{Answer, fixed, json};
 use super::api::values::BoardValue;
@@ -71,7 +71,12 @@ pub(crate) async fn import(ask: Arc<Ask>, body: Body) -> Answer {
             messages += 1;
         }
     }
-    arrival.finish().await?;
+    let by = By {
+        who: &who,
+        why: &format!("It came with {messages} messages"),
+        token: None,
+    };
+    arrival.finish_by(by).await?;
     tracing::info!(who, board = %head.name, messages, "a board was imported");
     let board = boards.board(&head.name)?;
     json(StatusCode::CREATED, &BoardValue::new(&board.info()))

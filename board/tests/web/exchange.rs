@@ -140,6 +140,17 @@ fn arrive(mut program: Browser, whole: &str) {
     let made = program.json("POST", "/api/import", &key, whole);
     let messages = made.value()["messages"].as_u64();
     assert_eq!((made.status, messages), (201, Some(4)));
+    let log = program.json("GET", "/api/audit", &key, "").value();
+    let noted = &log["entries"][0];
+    for (field, value) in [
+        ("measure", "import"),
+        ("board", "tea"),
+        ("who", "Grace"),
+        ("why", "It came with 4 messages"),
+        ("outcome", "done"),
+    ] {
+        assert_eq!(noted[field], value, "{log}");
+    }
     let found = program.get("/b/tea/search?q=answer").body;
     assert!(found.contains("An answer by Alan"), "{found}");
 }

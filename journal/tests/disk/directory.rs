@@ -73,7 +73,11 @@ fn what_is_created_is_for_its_owner_alone_and_what_is_there_stays_as_it_is() {
     }
     drop(journal);
     assert_eq!(mode(&path), 0o700);
-    let files = || fs::read_dir(&path).unwrap().map(|file| file.unwrap().path());
+    let files = || {
+        fs::read_dir(&path)
+            .unwrap()
+            .map(|file| file.unwrap().path())
+    };
     assert!(files().count() > 4);
     for file in files() {
         assert_eq!(mode(&file), 0o600, "{}", file.display());

@@ -214,6 +214,7 @@ fn view(ask: &Ask, entry: Entry) -> MeasureView {
             Some(Measure::Restore) => "Restored",
             Some(Measure::Erase) => "Erased",
             Some(Measure::Free) => "Freed",
+            Some(Measure::Import) => "Imported",
             None => "Changed",
         },
         name: entry.name,
