@@ -96,6 +96,7 @@ mod text {
 mod web {
     // Settings; the clients, and how often they may ask.
     pub(crate) mod origin;
+    pub(crate) mod proxies;
 
     pub(crate) mod config;
 
@@ -187,4 +188,5 @@ pub mod demo;
 
 pub use web::config::{Config, Rate, Storage};
 pub use web::origin::{NotAnOrigin, Origin};
+pub use web::proxies::{Network, NotANetwork};
 pub use web::server::{Running, StartError, serve};

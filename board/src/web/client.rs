@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use axum::http::HeaderMap;
 
 use super::limiter::network;
+use super::proxies::Network;
 
 /// From where a request comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +26,11 @@ impl Client {
     }
 
     /// The client of a request that came from `peer`; without one it came through a local socket.
-    pub(crate) fn of(peer: Option<IpAddr>, headers: &HeaderMap, proxies: &[IpAddr]) -> Self {
+    pub(crate) fn of(peer: Option<IpAddr>, headers: &HeaderMap, proxies: &[Network]) -> Self {
         let peer = peer.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |peer| peer.to_canonical());
+        let is_proxy = |address| proxies.iter().any(|it| it.contains(address));
         let has_local_peer = peer.is_loopback();
-        if !proxies.contains(&peer) {
+        if !is_proxy(peer) {
             return Self {
                 address: peer,
                 is_secure: false,
@@ -48,7 +50,7 @@ impl Client {
         for hop in hops {
             let Ok(hop) = hop else { break };
             address = hop.to_canonical();
-            if !proxies.contains(&address) {
+            if !is_proxy(address) {
                 break;
             }
         }
@@ -79,7 +81,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert("x-forwarded-for", forwarded.parse().unwrap());
         headers.insert("x-forwarded-proto", "https".parse().unwrap());
-        let proxies = ["10.0.0.1", "10.0.0.2"].map(|it| it.parse().unwrap());
+        let proxies = ["10.0.0.1", "10.0.0.2", "172.16.0.0/16"].map(|it| it.parse().unwrap());
         let client = Client::of(Some(peer.parse().unwrap()), &headers, &proxies);
         (client.address.to_string(), client.is_secure)
     }
@@ -121,6 +123,10 @@ mod tests {
             "198.51.100.7"
         );
         assert_eq!(client("10.0.0.1", "nonsense").0, "10.0.0.1");
+        assert_eq!(
+            client("10.0.0.1", "198.51.100.7, 172.16.3.4").0,
+            "198.51.100.7"
+        );
         assert_eq!(
             client("10.0.0.1", "1.1.1.1, nonsense, 10.0.0.2").0,
             "10.0.0.2"

@@ -1,6 +1,6 @@
 //! What a board is started with.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use weald::forest::Level;
 use crate::model::{Hashed, Store};
 
 use super::origin::Origin;
+use super::proxies::Network;
 
 /// Where the boards are.
 #[derive(Clone, Debug)]
@@ -55,7 +56,7 @@ pub struct Config {
     /// The hash of the moderators' passphrase; `None` if there are no moderators.
     pub moderator: Option<Hashed>,
     /// Reverse proxies, which are believed about their clients.
-    pub proxies: Vec<IpAddr>,
+    pub proxies: Vec<Network>,
     /// How many requests are worked on at once; more are refused with 503.
     pub most_requests: usize,
     /// How many readers may follow boards at once; more are refused with 503.

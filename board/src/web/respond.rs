@@ -10,7 +10,6 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -36,6 +35,7 @@ use super::origin::is_of_this_machine;
 use super::pages;
 use super::pairs::Pairs;
 use super::problem::Problem;
+use super::proxies::Network;
 use super::quick;
 use super::quick_post;
 use super::safety::put_safety;
@@ -54,7 +54,7 @@ pub(crate) struct Responder(Arc<Door>);
 
 struct Door {
     title: String,
-    proxies: Vec<IpAddr>,
+    proxies: Vec<Network>,
     /// The forms that are read although their requests are refused.
     forms: Streams,
     open: OnceLock<Open>,
@@ -67,7 +67,7 @@ struct Open {
 
 impl Responder {
     /// A board with this title, behind these proxies, that is not open yet.
-    pub(crate) fn new(title: String, proxies: Vec<IpAddr>) -> Self {
+    pub(crate) fn new(title: String, proxies: Vec<Network>) -> Self {
         let door = Door {
             title,
             proxies,

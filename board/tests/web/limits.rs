@@ -131,7 +131,7 @@ fn one_who_reads_too_often_waits_behind_a_proxy_too() {
         burst: 2,
         every: SLOW,
     });
-    let proxies = vec![IpAddr::from([127, 0, 0, 1])];
+    let proxies = vec![IpAddr::from([127, 0, 0, 1]).into()];
     with_config(
         Config {
             reads,
@@ -206,7 +206,7 @@ fn a_refused_form_that_comes_slowly_takes_no_place_from_others() {
             burst: 1,
             every: SLOW,
         }),
-        proxies: vec![IpAddr::from([127, 0, 0, 1])],
+        proxies: vec![IpAddr::from([127, 0, 0, 1]).into()],
         ..Config::default()
     };
     with_config(config, |mut browser| {

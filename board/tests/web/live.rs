@@ -143,7 +143,7 @@ fn a_reader_resumes_with_another_program() {
 fn one_address_cannot_take_the_place_of_all_readers() {
     let config = Config {
         most_readers_of_one: 1,
-        proxies: vec![IpAddr::from([127, 0, 0, 1])],
+        proxies: vec![IpAddr::from([127, 0, 0, 1]).into()],
         reads: None,
         writes: None,
         ..Config::default()

@@ -264,7 +264,7 @@ fn a_moderator_sees_what_goes_on_inside() {
 
 #[test]
 fn a_session_is_safe_and_ends_when_its_moderator_signs_out() {
-    let proxies = vec![IpAddr::from([127, 0, 0, 1])];
+    let proxies = vec![IpAddr::from([127, 0, 0, 1]).into()];
     with_config(
         Config {
             proxies,

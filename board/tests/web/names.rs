@@ -178,7 +178,7 @@ fn guesses_from_many_addresses_keep_the_owner_of_a_name_not_out() {
     let config = Config {
         tries,
         moderator: Some(weald_board::model::Hashed::of(SECRET)),
-        proxies: vec![std::net::IpAddr::from([127, 0, 0, 1])],
+        proxies: vec![std::net::IpAddr::from([127, 0, 0, 1]).into()],
         ..Config::default()
     };
     with_config(config, |mut ada| {
@@ -222,7 +222,7 @@ fn guesses_of_others_do_not_disturb_an_owner_who_sends_a_change_twice() {
     });
     let config = Config {
         tries,
-        proxies: vec![std::net::IpAddr::from([127, 0, 0, 1])],
+        proxies: vec![std::net::IpAddr::from([127, 0, 0, 1]).into()],
         ..Config::default()
     };
     with_config(config, |mut ada| {

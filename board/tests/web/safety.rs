@@ -57,7 +57,7 @@ fn another_name_does_not_lead_to_a_board_of_this_machine() {
     };
     assert_eq!(asked(named, "tea.example"), 200);
     let behind = Config {
-        proxies: vec![std::net::IpAddr::from([127, 0, 0, 1])],
+        proxies: vec![std::net::IpAddr::from([127, 0, 0, 1]).into()],
         ..Config::default()
     };
     assert_eq!(asked(behind, "tea.example"), 200);

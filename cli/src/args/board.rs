@@ -2,14 +2,14 @@
 //!
 //! Invariant: `Board` knows no defaults, so that what a file says can be told from what an option says.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
-use weald_board::Origin;
+use weald_board::{Network, Origin};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   weald board --demo                          look around; nothing is kept
@@ -59,14 +59,16 @@ pub(crate) struct Board {
     /// How many messages a minute one address may write, two thirds as many at once; 0 for any number [default: 30]
     #[arg(long, value_name = "N", env = "WEALD_BOARD_WRITES")]
     pub(crate) writes: Option<u32>,
-    /// A reverse proxy, whose X-Forwarded-For and X-Forwarded-Proto are believed; may be given several times
+    /// A reverse proxy, or a network of them such as 10.0.0.0/8, whose X-Forwarded-For and X-Forwarded-Proto are
+    /// believed; may be given several times
     #[arg(
         long,
-        value_name = "IP",
+        value_name = "IP|NETWORK",
         env = "WEALD_BOARD_PROXY",
         value_delimiter = ','
     )]
-    pub(crate) proxy: Vec<IpAddr>,
+    #[serde(deserialize_with = "networks")]
+    pub(crate) proxy: Vec<Network>,
     /// A file with the moderators' passphrase, which nobody else can read, or with its hash
     #[arg(long, value_name = "FILE", env = "WEALD_BOARD_MODERATOR")]
     pub(crate) moderator: Option<PathBuf>,
@@ -220,6 +222,12 @@ fn title_of(text: &str) -> Result<String, String> {
         true => Ok(text.trim().to_owned()),
         false => Err("a title is one line of 1 to 60 characters".to_owned()),
     }
+}
+
+fn networks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Network>, D::Error> {
+    let texts = Vec::<String>::deserialize(from)?;
+    let networks = texts.iter().map(|text| text.parse());
+    networks.collect::<Result<_, _>>().map_err(D::Error::custom)
 }
 
 fn origin<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Origin>, D::Error> {

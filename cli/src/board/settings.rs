@@ -67,7 +67,7 @@ mod tests {
     fn every_option_can_stand_in_a_file() {
         let file = of_text(
             "directory = \"/srv/board\"\naddr = \"0.0.0.0:80\"\norigin = \"https://tea.example\"\ntitle = \"Tea\"\ndurability = \"buffered\"\n\
-             reads = 5\nwrites = 6\nproxy = [\"127.0.0.1\", \"::1\"]\nmoderator = \"/etc/moderators\"\n\
+             reads = 5\nwrites = 6\nproxy = [\"127.0.0.0/8\", \"::1\"]\nmoderator = \"/etc/moderators\"\n\
              requests = 7\nreaders = 8\nreaders-per-address = 9\ndrain = 1.5\nmetrics-open = true\nget-writes = true\nlog = \"warn\"\nlog-json = true\n",
         );
         let file = file.unwrap();
@@ -79,7 +79,7 @@ mod tests {
             "--durability=buffered",
             "--reads=5",
             "--writes=6",
-            "--proxy=127.0.0.1,::1",
+            "--proxy=127.0.0.0/8,::1",
             "--moderator=/etc/moderators",
             "--requests=7",
             "--readers=8",
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(both.addr, "127.0.0.1:2".parse().ok());
         assert_eq!(
             both.proxy,
-            ["10.0.0.2".parse::<std::net::IpAddr>().unwrap()]
+            ["10.0.0.2".parse::<weald_board::Network>().unwrap()]
         );
         assert_eq!((both.moderator, both.log_json), (None, Some(false)));
         let demo = of_words(&["--demo"]).or(of_text(file).unwrap());
@@ -153,6 +153,10 @@ mod tests {
             ("title = \"a\\u0000\"", "line 1: a title is one line"),
             ("origin = \"tea\"", "line 1: `tea` is not an origin"),
             ("title = Tea", "line 1: "),
+            (
+                "addr = \"127.0.0.1:1\"\nproxy = [\"10.0.0.0/33\"]",
+                "line 2: `10.0.0.0/33` needs a number of bits",
+            ),
             ("title = \"a\"\ntitle = \"b\"", "line 2: duplicate key"),
             ("demo = true", "line 1: unknown field `demo`"),
             (
