@@ -132,6 +132,7 @@ mod web {
 
     // The values that are shown.
     pub(crate) mod assets;
+    pub(crate) mod paging;
     pub(crate) mod views;
 
     /// The JSON API.

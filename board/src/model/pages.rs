@@ -38,9 +38,9 @@ impl Pages {
         self.items - end..self.items - start
     }
 
-    /// The page before, if there is one.
-    pub fn previous(&self) -> Option<usize> {
-        (self.number > 1).then(|| self.number - 1)
+    /// How many items are on all of them.
+    pub fn items(&self) -> usize {
+        self.items
     }
 
     /// The page after, if there is one.

@@ -3,11 +3,8 @@
 use std::time::SystemTime;
 
 use askama::Template;
-use weald::forest::Version;
 
-use crate::model::{
-    BoardAt, Body, Deed, DeletedBy, Draft, Field, Invalid, MAX_TEXT, Message, Pages,
-};
+use crate::model::{BoardAt, Body, Deed, DeletedBy, Draft, Field, Invalid, MAX_TEXT, Message};
 use crate::text::markdown;
 use crate::text::moment::Stamp;
 
@@ -183,61 +180,6 @@ pub(crate) fn title_of(message: &Message) -> String {
         (Some(post), _) => post.title().to_owned(),
         (None, Body::Erased(_)) => "Erased message".to_owned(),
         (None, _) => "Deleted message".to_owned(),
-    }
-}
-
-/// Numbered pages as links.
-pub(crate) struct PagesView {
-    pub(crate) number: usize,
-    pub(crate) count: usize,
-    pub(crate) previous: Option<String>,
-    pub(crate) next: Option<String>,
-    /// If the list has changed since the version of the pages: where this page is as it is now.
-    pub(crate) newer: Option<String>,
-}
-
-impl PagesView {
-    /// Pages of a list that only grows. Its newest version is shown.
-    pub(crate) fn of_newest(pages: Pages) -> Self {
-        let link = |number: usize| format!("?page={number}");
-        Self {
-            number: pages.number,
-            count: pages.count,
-            previous: pages.previous().map(link),
-            next: pages.next().map(link),
-            newer: None,
-        }
-    }
-
-    /// Pages in one version, so that they do not shift.
-    pub(crate) fn at(pages: Pages, version: Version) -> Self {
-        Self::new(pages, "", ("at", version))
-    }
-
-    /// The pages of a list of a board whose query begins with `query`, in one version, so that they do not shift.
-    pub(crate) fn of_board(ask: &Ask, pages: Pages, board: &BoardAt, query: &str) -> Self {
-        let is_past = board.is_past() && !ask.is_pinned();
-        let name = if is_past { "at" } else { "of" };
-        let is_older = board.is_past() && !is_past;
-        Self {
-            // A search may find less now, and then not have this page.
-            newer: is_older.then(|| match query.is_empty() {
-                true => format!("?page={}", pages.number),
-                false => format!("?{query}"),
-            }),
-            ..Self::new(pages, query, (name, board.version()))
-        }
-    }
-
-    fn new(pages: Pages, query: &str, (name, version): (&str, Version)) -> Self {
-        let link = |number: usize| format!("?{query}page={number}&{name}={version}");
-        Self {
-            number: pages.number,
-            count: pages.count,
-            previous: pages.previous().map(link),
-            next: pages.next().map(link),
-            newer: None,
-        }
     }
 }
 

@@ -208,7 +208,7 @@ fn a_large_board_leaves_and_arrives_in_parts() {
         }
         let page = program.get("/b/many").body;
         assert!(
-            page.contains("Page 1 of 5") && page.contains("9 answers"),
+            page.contains("aria-label=\"Page 1 of 5\"") && page.contains("9 answers"),
             "{page}"
         );
     });

@@ -1,5 +1,7 @@
 //! What a visitor without scripts can do: forms, and a redirection after each.
 
+use weald_board::model::ANSWERS;
+
 use super::client::*;
 
 #[test]
@@ -359,8 +361,8 @@ fn the_numbered_pages_of_a_board_do_not_shift_and_are_no_past() {
         }
         let next = |page: &str| link(page, "Next →");
         let (board, found) = ("/b/tea", "/b/tea/search?q=water");
-        let board = format!("{board}{}", next(&browser.get(board).body));
-        let found = format!("/b/tea/search{}", next(&browser.get(found).body));
+        let board = next(&browser.get(board).body);
+        let found = next(&browser.get(found).body);
         let before = [&board, &found].map(|path| titles(&browser.get(path).body));
         // Two topics come to the top, and push two others to the second page.
         topic_in(&mut browser, "tea");
@@ -376,11 +378,9 @@ fn the_numbered_pages_of_a_board_do_not_shift_and_are_no_past() {
         }
         let page = browser.get(&board).body;
         assert!(page.contains("/b/tea/write"), "{page}");
-        let now = browser.get(&format!("/b/tea{}", link(&page, "See it as it is now")));
+        let now = browser.get(&link(&page, "See it as it is now"));
         assert_eq!(titles(&now.body).len(), 7);
-        let before = browser
-            .get(&format!("/b/tea{}", link(&page, "← Before")))
-            .body;
+        let before = browser.get(&link(&page, "← Before")).body;
         assert!(titles(&before)[0].contains("Topic 25"), "{before}");
         assert_eq!(browser.get("/b/tea?page=2&of=x").status, 400);
         assert_eq!(browser.get("/b/tea?page=1&of=9.9").status, 404);
@@ -390,6 +390,38 @@ fn the_numbered_pages_of_a_board_do_not_shift_and_are_no_past() {
         assert!(past.contains("This is the past"), "{past}");
         assert_eq!(link(&past, "Back to now"), "/b/tea?page=2");
         assert!(link(&past, "← Before").ends_with(&format!("&at={at}")));
+    });
+}
+
+#[test]
+fn a_page_has_links_to_the_ends_and_to_its_neighbours_and_a_form_for_all_others() {
+    with_board(|mut browser| {
+        let topic = topic(&mut browser, "the first of them");
+        for _ in 0..ANSWERS * 5 {
+            browser
+                .fill(&topic, &[("text", "more"), ("author", "")])
+                .place();
+        }
+        let first = browser.get(&topic).body;
+        for part in [
+            "aria-label=\"Page 1 of 5\"",
+            "<b aria-current=\"page\"><span class=\"unseen\">Page </span>1</b>",
+            "?page=2\"><span class=\"unseen\">Page </span>2</a>",
+            "?page=5\"><span class=\"unseen\">Page </span>5</a>",
+            "min=\"1\" max=\"5\" required",
+        ] {
+            assert!(first.contains(part), "{part}: {first}");
+        }
+        assert!(!first.contains("?page=4\""), "{first}");
+        // From the middle all pages have a link.
+        let third = browser.get(&format!("{topic}?page=3")).body;
+        assert!(!third.contains("class=\"to-page\""), "{third}");
+        assert_eq!(third.matches("?page=").count(), 6);
+        assert_eq!(browser.get(&format!("{topic}?page=6")).status, 404);
+        // The links of a page that came in answer to a form lead to the thread, too.
+        let refused = browser.fill(&topic, &[("text", " "), ("author", "")]);
+        assert_eq!(refused.status, 422);
+        assert_eq!(link(&refused.body, "Next →"), format!("{topic}?page=2"));
     });
 }
 
@@ -409,7 +441,7 @@ fn the_pages_of_a_thread_are_of_the_present_and_back_to_now_leads_to_the_same_on
             let fields = [("text", text.as_str()), ("author", "")];
             browser.fill(&topic, &fields).place();
         }
-        let second = format!("{topic}{}", link(&browser.get(&topic).body, "Next →"));
+        let second = link(&browser.get(&topic).body, "Next →");
         assert_eq!(second, format!("{topic}?page=2"));
         topic_in(&mut browser, "tea");
         let page = browser.get(&second).body;
@@ -439,7 +471,9 @@ fn pages_are_small_and_numbered() {
         }
         let page = browser.get(&topic);
         assert!(page.body.len() < 50_000, "{} bytes", page.body.len());
-        assert!(page.body.contains("Read the rest") && page.body.contains("Page 1 of 3"));
+        assert!(
+            page.body.contains("Read the rest") && page.body.contains("aria-label=\"Page 1 of 3\"")
+        );
         let next = page
             .body
             .split("rel=\"next\"")
@@ -454,11 +488,11 @@ fn pages_are_small_and_numbered() {
             .unwrap()
             .replace("&#38;", "&")
             .replace("&amp;", "&");
-        let before = browser.get(&format!("{topic}{next}")).body;
+        let before = browser.get(&next).body;
         browser
             .fill(&topic, &[("text", "one more"), ("author", "Ada")])
             .place();
-        let after = browser.get(&format!("{topic}{next}")).body;
+        let after = browser.get(&next).body;
         assert!(before.contains("Page 2 of 3") && after.contains("Page 2 of 3"));
         let style = browser.get("/style.css").body.len();
         assert!(page.body.len() + style < 60_000);
@@ -520,7 +554,7 @@ fn a_list_of_many_boards_has_pages() {
         assert_eq!(browser.get("/?page=4").status, 404);
 
         // While others write, the pages that a reader goes on to do not shift.
-        let (_, next) = pages[0].split_once("href=\"?page=2&#38;at=").unwrap();
+        let (_, next) = pages[0].split_once("href=\"/?page=2&#38;at=").unwrap();
         let at = next.split('"').next().unwrap();
         topic_in(&mut browser, "b10");
         let second = browser.get(&format!("/?page=2&at={at}")).body;

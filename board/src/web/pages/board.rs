@@ -12,8 +12,9 @@ use crate::text::moment::{Stamp, machine_exact};
 
 use super::super::answer::{Answer, page, see, tagged_page};
 use super::super::ask::Ask;
+use super::super::paging::PagesView;
 use super::super::problem::Problem;
-use super::super::views::{Frame, MessageView, PagesView, tag};
+use super::super::views::{Frame, MessageView, tag};
 
 /// How many bytes of a topic's text a list shows.
 const SHOWN: usize = 200;
@@ -61,6 +62,7 @@ pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
         let versions = ask.app.boards.versions_around(&board)?;
         let slider = slider(&board, &versions);
         let (topics, pages) = board.topics(number)?;
+        let path = format!("/b/{}", board.name());
         let at = crate::text::moment::machine(board.time());
         let template = BoardPage {
             frame: Frame::of_board(&ask, board.title(), &board),
@@ -69,7 +71,7 @@ pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
                 .iter()
                 .map(|topic| TopicView::new(&ask, topic))
                 .collect(),
-            pages: PagesView::of_board(&ask, pages, &board, ""),
+            pages: PagesView::of_board(&ask, (path, pages), &board, None),
             at: at.trim_end_matches('Z').to_owned(),
             slider,
             before: versions.before.map(machine_exact),

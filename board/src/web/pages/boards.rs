@@ -10,8 +10,9 @@ use crate::text::moment::{Stamp, freshness};
 
 use super::super::answer::{Answer, later, page, see, tagged_page};
 use super::super::ask::Ask;
+use super::super::paging::PagesView;
 use super::super::problem::Problem;
-use super::super::views::{Frame, PagesView};
+use super::super::views::Frame;
 use super::super::visitor::random;
 
 /// How many boards are on a page.
@@ -46,8 +47,8 @@ pub(crate) async fn list(ask: Arc<Ask>) -> Answer {
             frame,
             boards: shown.map(stamped).collect(),
             pages: match version {
-                Some(version) => PagesView::at(pages, version),
-                None => PagesView::of_newest(pages),
+                Some(version) => PagesView::at("/".to_owned(), pages, version),
+                None => PagesView::of_newest("/".to_owned(), pages),
             },
         };
         page(&ask, StatusCode::OK, &template)

@@ -10,8 +10,9 @@ use crate::text::moment::Stamp;
 
 use super::super::answer::{Answer, later, page, see};
 use super::super::ask::Ask;
+use super::super::paging::PagesView;
 use super::super::problem::Problem;
-use super::super::views::{Frame, MessageView, PagesView};
+use super::super::views::{Frame, MessageView};
 use super::measures::{by, chosen, token, told};
 
 #[derive(Template)]
@@ -184,7 +185,7 @@ fn show_log(ask: &Ask, problem: Option<Problem>) -> Answer {
     let template = LogPage {
         frame: Frame::new(ask, "Log of the moderators"),
         entries: entries.into_iter().map(|it| view(ask, it)).collect(),
-        pages: PagesView::of_newest(pages),
+        pages: PagesView::of_newest("/moderate".to_owned(), pages),
         form: ask.visitor.form_token(),
         name: form.text("name").to_owned(),
         why: form.text("why").to_owned(),

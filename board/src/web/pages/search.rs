@@ -7,7 +7,8 @@ use axum::http::StatusCode;
 
 use super::super::answer::{Answer, page, tagged_page};
 use super::super::ask::Ask;
-use super::super::views::{Frame, MessageView, PagesView, tag};
+use super::super::paging::PagesView;
+use super::super::views::{Frame, MessageView, tag};
 
 /// How many bytes of a message a list shows.
 const SHOWN: usize = 300;
@@ -34,20 +35,20 @@ pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
             sought => format!("Search for “{sought}”"),
         };
         let query: String = form_urlencoded::byte_serialize(sought.as_bytes()).collect();
-        let mut frame = Frame {
-            sought,
-            ..Frame::of_board(&ask, title, &board)
-        };
+        let path = format!("/b/{}/search", board.name());
+        let mut frame = Frame::of_board(&ask, title, &board);
         if let Some(board) = &mut frame.board {
-            board.now = format!("/b/{}/search?q={query}", board.name);
+            board.now = format!("{path}?q={query}");
         }
+        let pages = PagesView::of_board(&ask, (path, pages), &board, Some(&sought));
+        frame.sought = sought;
         let template = SearchPage {
             frame,
             found: found
                 .iter()
                 .map(|message| MessageView::new(&ask, message, SHOWN))
                 .collect(),
-            pages: PagesView::of_board(&ask, pages, &board, &format!("q={query}&")),
+            pages,
         };
         page(&ask, StatusCode::OK, &template)
     })

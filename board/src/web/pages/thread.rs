@@ -9,8 +9,9 @@ use crate::model::{Body, Shown};
 
 use super::super::answer::{Answer, later, page, tagged_page};
 use super::super::ask::Ask;
+use super::super::paging::PagesView;
 use super::super::problem::Problem;
-use super::super::views::{FormView, Frame, MessageView, PagesView, tag, title_of};
+use super::super::views::{FormView, Frame, MessageView, tag, title_of};
 
 /// How many bytes of all answers a page shows, so that it stays small.
 const SHOWN: usize = 14_000;
@@ -84,7 +85,8 @@ pub(crate) fn show_with(
     });
     let can_restore = matches!(thread.head.body, Body::Deleted(_)) && !board.is_past();
     let message = MessageView::new(ask, &thread.head, usize::MAX);
-    let refused_at = is_refused.then(|| format!("/b/{}/{}", board.name(), id.get()));
+    let path = format!("/b/{}/{}", board.name(), id.get());
+    let refused_at = is_refused.then(|| path.clone());
     let template = ThreadPage {
         frame: Frame {
             page: refused_at,
@@ -96,8 +98,8 @@ pub(crate) fn show_with(
         answers: answers(ask, &thread.answers),
         // Answers stay where they are, so in the present their pages need no version.
         pages: match board.is_past() {
-            true => PagesView::at(thread.pages, board.version()),
-            false => PagesView::of_newest(thread.pages),
+            true => PagesView::at(path, thread.pages, board.version()),
+            false => PagesView::of_newest(path, thread.pages),
         },
         form,
         own_form: ask.visitor.form_token(),
