@@ -31,6 +31,11 @@ fn a_visitor_creates_a_board_writes_and_answers() {
             page.body
         );
         assert!(page.body.contains("<p>Yes &amp; no</p>"), "{}", page.body);
+        // The time of each message is its permalink.
+        for id in [topic.rsplit('/').next().unwrap(), &anchor[1..]] {
+            let link = format!("<a class=\"when\" href=\"/b/tea/{id}\"><time ");
+            assert!(page.body.contains(&link), "{link}: {}", page.body);
+        }
         let board = browser.get("/b/tea").body;
         assert!(
             board.contains("A topic") && board.contains("1 answer"),
