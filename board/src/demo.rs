@@ -1,8 +1,12 @@
 //! Boards with content, to look around in.
 
-use weald::forest::NodeId;
+use std::time::Duration;
 
-use crate::model::{BoardError, BoardName, Boards, Draft, Kind, NewMessage, Requester, Target};
+use weald::forest::{Clock, NodeId};
+
+use crate::model::{
+    BoardError, BoardName, Boards, DemoClock, Draft, Kind, NewMessage, Requester, Target,
+};
 
 /// A message, and its answers.
 struct Said(&'static str, &'static str, &'static [Said]);
@@ -119,12 +123,33 @@ const HOUSE: &[About] = &[About(
     ),
 )];
 
-/// Fills boards that are empty with boards, topics and answers.
+/// How long ago the boards began, and how long ago the last message was written.
+const BEGAN: Duration = Duration::from_secs(7 * 86_400);
+const LAST: Duration = Duration::from_secs(12 * 60);
+
+/// A message that is to be written, and the one that it answers, as a number of an earlier one of the same board.
+struct Planned {
+    above: Option<usize>,
+    title: &'static str,
+    said: &'static Said,
+}
+
+/// Fills boards that are empty with boards, topics and answers, as if they had been written in the last days. `clock`
+/// is that of their forest, and goes right again in the end.
 ///
 /// # Errors
 /// Those of writing.
-pub async fn fill(boards: &Boards) -> Result<(), BoardError> {
-    let all = [
+pub async fn fill(boards: &Boards, clock: &DemoClock) -> Result<(), BoardError> {
+    clock.fall_behind(BEGAN);
+    let filled = fill_days(boards, clock).await;
+    clock.fall_behind(Duration::ZERO);
+    filled?;
+    Box::pin(edited(boards)).await
+}
+
+async fn fill_days(boards: &Boards, clock: &DemoClock) -> Result<(), BoardError> {
+    let mut all = Vec::new();
+    for (title, about, topics) in [
         ("Garden", "What grows, and what eats it", GARDEN),
         ("Tea", "Leaves, water, and time", TEA),
         (
@@ -132,19 +157,50 @@ pub async fn fill(boards: &Boards) -> Result<(), BoardError> {
             "Questions, answers, and a place to try things",
             HOUSE,
         ),
-    ];
-    for (title, about, topics) in all {
+    ] {
         let board = boards.create(title, about, None).await?;
-        for About(title, said) in topics {
-            // The list is walked without recursion, which a future cannot have.
-            let mut rest = vec![(None, *title, said)];
-            while let Some((parent, title, Said(author, text, answers))) = rest.pop() {
-                let id = write(boards, &board, parent, [*author, title, *text]).await?;
-                rest.extend(answers.iter().rev().map(|answer| (Some(id), "", answer)));
-            }
+        all.push((board, planned(topics), Vec::new()));
+    }
+    let mut rest: usize = all.iter().map(|(_, planned, _)| planned.len()).sum();
+    let count = rest;
+    while rest > 0 {
+        rest -= 1;
+        // The board that has the least part of its messages is next.
+        let part = |(_, planned, written): &(BoardName, Vec<Planned>, Vec<NodeId>)| {
+            written.len() * 1_000 / planned.len()
+        };
+        let next = all.iter_mut().filter(|it| it.2.len() < it.1.len());
+        let Some((board, planned, written)) = next.min_by_key(|it| part(it)) else {
+            break;
+        };
+        clock.fall_behind(before(rest, count));
+        let Planned { above, title, said } = planned[written.len()];
+        let parent = above.map(|above| written[above]);
+        let texts = [said.0, title, said.1];
+        written.push(write(boards, (board, parent), texts, clock).await?);
+    }
+    Ok(())
+}
+
+/// How long ago a message was written behind which so many follow: the later, the closer together.
+fn before(rest: usize, count: usize) -> Duration {
+    let part =
+        f64::from(u32::try_from(rest).unwrap_or(0)) / f64::from(u32::try_from(count).unwrap_or(1));
+    LAST + (BEGAN - LAST).mul_f64(part * part)
+}
+
+/// The messages of a board, each behind the one that it answers. The list is walked without recursion.
+fn planned(topics: &'static [About]) -> Vec<Planned> {
+    let mut all = Vec::new();
+    for About(title, said) in topics {
+        let mut rest = vec![(None, *title, said)];
+        while let Some((above, title, said)) = rest.pop() {
+            let own = all.len();
+            all.push(Planned { above, title, said });
+            rest.extend(said.2.iter().rev().map(|answer| (Some(own), "", answer)));
         }
     }
-    Box::pin(edited(boards)).await
+    all
 }
 
 /// One message with a history.
@@ -175,9 +231,9 @@ async fn edited(boards: &Boards) -> Result<(), BoardError> {
 
 async fn write(
     boards: &Boards,
-    board: &BoardName,
-    parent: Option<NodeId>,
+    (board, parent): (&BoardName, Option<NodeId>),
     [name, title, text]: [&str; 3],
+    clock: &DemoClock,
 ) -> Result<NodeId, BoardError> {
     let kind = match parent {
         None => Kind::Topic,
@@ -196,7 +252,7 @@ async fn write(
         requester: author(name),
         token: None,
     };
-    Ok(boards.write(board, new).await?.id)
+    Ok(boards.write_at(board, new, || clock.now()).await?.id)
 }
 
 /// Nobody has these secrets: they are made for this run of the program.

@@ -16,6 +16,7 @@ pub mod walk_through {
 pub mod model {
     // Words: addresses, texts and authors.
     mod author;
+    mod demo_clock;
     mod draft;
     mod name;
     mod pages;
@@ -61,6 +62,7 @@ pub mod model {
     pub use board_at::{Answers, BoardAt, BoardInfo, TOPICS, Topic};
     pub use boards::{Boards, Versions};
     pub use create::MAX_ABOUT;
+    pub use demo_clock::DemoClock;
     pub use difference::{Piece, difference};
     pub use draft::{
         ANONYMOUS, Draft, Field, FieldProblem, Invalid, Kind, MAX_AUTHOR, MAX_TEXT, MAX_TITLE,

@@ -19,6 +19,7 @@ mod tab;
 mod writing;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use weald_board::Config;
 use weald_board::model::{Boards, Hashed};
@@ -62,13 +63,15 @@ fn with_boards(test: impl FnOnce(&Chromium, SocketAddr)) {
 fn with_demo(test: impl FnOnce(&Chromium, SocketAddr)) {
     use weald::forest::Forest;
     use weald_board::Storage;
-    use weald_board::model::Store;
+    use weald_board::model::{DemoClock, Store};
 
     chromium::with_chromium(|chromium| {
-        let store = Store::Memory(Forest::new());
+        let clock = DemoClock::default();
+        let forest = Forest::builder().clock(Arc::new(clock.clone())).build();
+        let store = Store::Memory(forest);
         let filled = async {
             let boards = Boards::of(store.clone()).await.unwrap();
-            weald_board::demo::fill(&boards).await.unwrap();
+            weald_board::demo::fill(&boards, &clock).await.unwrap();
         };
         weald::block_on(filled);
         let config = Config {

@@ -6,6 +6,8 @@ mod support;
 
 #[path = "model/changing.rs"]
 mod changing;
+#[path = "model/demo.rs"]
+mod demo;
 #[path = "model/erasing.rs"]
 mod erasing;
 #[path = "model/following.rs"]

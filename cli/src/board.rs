@@ -12,6 +12,7 @@ use std::time::Duration;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt;
 use weald::forest::Level;
+use weald_board::model::DemoClock;
 use weald_board::{Config, Rate, Running, StartError, Storage, serve};
 use weald_lab::error::Error;
 
@@ -74,6 +75,7 @@ fn config(args: &Board, directory: std::path::PathBuf) -> Config {
     Config {
         address: args.addr.unwrap_or(usual.address),
         storage: Storage::Directory(directory),
+        clock: args.demo.then(DemoClock::default),
         origin: args.origin.clone(),
         level: match args.durability.unwrap_or(Durability::Durable) {
             Durability::Durable => Level::Durable,
@@ -108,9 +110,10 @@ async fn serve_until_interrupted(args: &Board, config: Config) -> Result<(), Sto
     let listen = |error| StartError::Listen { address, error };
     let mut interrupt = weald::signal::interrupt().map_err(listen)?;
     let mut terminate = weald::signal::terminate().map_err(listen)?;
+    let clock = config.clock.clone().unwrap_or_default();
     let board = start(args, config).await?;
     if args.demo {
-        weald_board::demo::fill(board.boards()).await?;
+        weald_board::demo::fill(board.boards(), &clock).await?;
     }
     let ready = match args.demo {
         true => format!(

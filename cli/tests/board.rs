@@ -52,6 +52,11 @@ fn the_demo_has_boards_with_content() {
     for title in ["Tea", "Garden", "About this board"] {
         assert!(page.contains(title), "{page}");
     }
+    let garden = ask(&address, "GET /b/garden", "");
+    assert!(
+        garden.contains("days ago") && garden.contains("minutes ago"),
+        "{garden}"
+    );
     assert!(ask(&address, "GET /readyz", "").ends_with("ready\n"));
     end(board);
 }

@@ -58,7 +58,21 @@ impl Boards {
     /// # Errors
     /// [`BoardError::NoBoard`], [`BoardError::NoMessage`], [`BoardError::Gone`] if what it answers was deleted,
     /// [`BoardError::TokenUsed`], [`BoardError::WasErased`], [`BoardError::Storage`].
-    pub async fn write(&self, board: &BoardName, new: NewMessage) -> Result<Written, BoardError> {
+    pub fn write<'a>(
+        &'a self,
+        board: &'a BoardName,
+        new: NewMessage,
+    ) -> impl Future<Output = Result<Written, BoardError>> + Send + 'a {
+        self.write_at(board, new, SystemTime::now)
+    }
+
+    /// The same with another clock.
+    pub(crate) async fn write_at(
+        &self,
+        board: &BoardName,
+        new: NewMessage,
+        now: impl Fn() -> SystemTime + Send,
+    ) -> Result<Written, BoardError> {
         let Addressed { tree, writing, .. } = self.find(board)?;
         if is_hidden(&tree.snapshot()) {
             return Err(BoardError::BoardGone);
@@ -67,7 +81,7 @@ impl Boards {
         let turn = (writing.acquire().await, self.0.writing.acquire().await);
         let mut edit = tree.edit().blind();
         let place = place(edit.tree(), new.parent)?;
-        let now = SystemTime::now().to_sortable();
+        let now = now().to_sortable();
         let mut attributes = Attributes::new().with(attribute::TIME, &now);
         if let Some(owner) = &new.requester.owner {
             attributes = attributes.with(attribute::OWNER, owner.bytes());

@@ -8,7 +8,7 @@ use std::time::Duration;
 use weald::Runtime;
 use weald::forest::Level;
 
-use crate::model::{Hashed, Store};
+use crate::model::{DemoClock, Hashed, Store};
 
 use super::origin::Origin;
 use super::proxies::Network;
@@ -41,6 +41,8 @@ pub struct Config {
     pub address: SocketAddr,
     /// Where the boards are.
     pub storage: Storage,
+    /// Where the times of versions come from, if that is not the system's clock.
+    pub clock: Option<DemoClock>,
     /// The level at which a message is acknowledged; with boards in memory it makes no difference.
     pub level: Level,
     /// Under which address browsers know the board; `None` for the one that they ask for.
@@ -87,6 +89,7 @@ impl Default for Config {
         Self {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             storage: Storage::Memory,
+            clock: None,
             level: Level::Durable,
             origin: None,
             title: "Board".to_owned(),

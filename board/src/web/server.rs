@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use weald::JoinHandle;
@@ -168,13 +169,17 @@ async fn parts(config: Config) -> Result<(App, SupervisorPid), StartError> {
 }
 
 async fn open(config: &Config) -> Result<Store, StartError> {
+    let builder = Forest::builder().level(config.level);
+    let builder = match config.clock.clone() {
+        Some(clock) => builder.clock(Arc::new(clock)),
+        None => builder,
+    };
     let directory = match &config.storage {
-        Storage::Memory => return Ok(Store::Memory(Forest::new())),
+        Storage::Memory => return Ok(Store::Memory(builder.build())),
         Storage::Open(store) => return Ok(store.clone()),
         Storage::Directory(directory) => directory,
     };
     let journal = weald::blocking(|| DiskJournal::open(directory))?;
-    let builder = Forest::builder().level(config.level);
     Ok(Store::Disk(DiskForest::recover(builder, journal).await?))
 }
 
