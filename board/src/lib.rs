@@ -81,6 +81,7 @@ pub mod model {
     pub use post::Post;
     pub use revise::Target;
     pub use search::{FOUND, MOST_FOUND};
+    pub(crate) use search_index::words;
     pub use store::Store;
     pub use thread::{ANSWERS, Shown, Thread};
     pub use write::{MAX_DEPTH, NewMessage, Written};
@@ -88,6 +89,7 @@ pub mod model {
 
 /// Times and Markdown as pages have them.
 mod text {
+    pub(crate) mod hits;
     mod links;
 
     pub(crate) mod markdown;

@@ -438,6 +438,38 @@ fn titles(page: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_search_tells_how_many_it_found_and_marks_the_words() {
+    with_board(|mut browser| {
+        let topic = topic(&mut browser, "hot water & <tea>");
+        let far = format!("{}and waters run deep", "word ".repeat(100));
+        browser
+            .fill(&topic, &[("text", &far), ("author", "Eve")])
+            .place();
+        let fields = [
+            ("title", "Water <b>"),
+            ("text", "see *there*"),
+            ("author", ""),
+        ];
+        browser.fill("/b/tea/write", &fields).place();
+        let found = browser.get("/b/tea/search?q=WATER").body;
+        for part in [
+            "3 messages, the newest first",
+            "hot <mark>water</mark> &amp; &lt;tea&gt;",
+            "<mark>Water</mark> &lt;b&gt;</a>",
+            "word and <mark>waters</mark> run deep",
+        ] {
+            assert!(found.contains(part), "{part}: {found}");
+        }
+        assert!(
+            browser
+                .get("/b/tea/search?q=deep")
+                .body
+                .contains("1 message, ")
+        );
+    });
+}
+
+#[test]
 fn the_pages_of_a_thread_are_of_the_present_and_back_to_now_leads_to_the_same_one() {
     with_board(|mut browser| {
         let topic = topic(&mut browser, "which?");

@@ -5,6 +5,10 @@ use std::sync::Arc;
 use askama::Template;
 use axum::http::StatusCode;
 
+use crate::model::{MOST_FOUND, Message, Post, words};
+use crate::text::hits::{excerpt, mark, mark_text};
+use crate::text::markdown;
+
 use super::super::answer::{Answer, page, tagged_page};
 use super::super::ask::Ask;
 use super::super::paging::PagesView;
@@ -19,8 +23,25 @@ const MAX_QUERY: usize = 100;
 #[template(path = "search.html")]
 struct SearchPage {
     frame: Frame,
-    found: Vec<MessageView>,
+    /// Each with its title as HTML.
+    found: Vec<(MessageView, String)>,
+    count: String,
     pages: PagesView,
+}
+
+/// A message with what was sought marked, and its title. A long text begins near the first hit.
+fn marked(ask: &Ask, message: &Message, sought: &[String]) -> (MessageView, String) {
+    let mut view = MessageView::new(ask, message, SHOWN);
+    let text = message.post().map(Post::text).unwrap_or_default();
+    let from = excerpt(text, sought);
+    if from > 0 {
+        let rest = &text[from..];
+        let rest = markdown::beginning(rest, SHOWN).unwrap_or(rest);
+        view.html = markdown::to_html(&format!("…{rest}"));
+    }
+    view.html = mark(&view.html, sought);
+    let title = mark_text(&view.title, sought);
+    (view, title)
 }
 
 /// `GET /b/{board}/search`
@@ -36,6 +57,12 @@ pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
         };
         let query: String = form_urlencoded::byte_serialize(sought.as_bytes()).collect();
         let path = format!("/b/{}/search", board.name());
+        let words: Vec<_> = words(&sought).collect();
+        let count = match pages.items() {
+            1 => "1 message".to_owned(),
+            MOST_FOUND.. => format!("The newest {MOST_FOUND} messages"),
+            count => format!("{count} messages"),
+        };
         let mut frame = Frame::of_board(&ask, title, &board);
         if let Some(board) = &mut frame.board {
             board.now = format!("{path}?q={query}");
@@ -46,8 +73,9 @@ pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
             frame,
             found: found
                 .iter()
-                .map(|message| MessageView::new(&ask, message, SHOWN))
+                .map(|message| marked(&ask, message, &words))
                 .collect(),
+            count,
             pages,
         };
         page(&ask, StatusCode::OK, &template)
