@@ -20,16 +20,25 @@
     const later = response && [429, 503].includes(response.status);
     if (!response || later) {
       await pause(Number(response?.headers.get("retry-after")) || 1);
-      return false;
+      return null;
     }
     waits = 1;
     // What somebody is just selecting stays.
     while (isSelected()) await sleep(1);
     const newer = new DOMParser().parseFromString(await response.text(), "text/html");
     const [old, fresh] = [document, newer].map((it) => it.getElementById("live"));
-    if (old && fresh) replace(old, document.adoptNode(fresh));
-    return true;
+    if (!old || !fresh) return [];
+    const known = new Set(entries(old).map(key));
+    replace(old, document.adoptNode(fresh));
+    const added = entries(fresh).filter((it) => !known.has(key(it)));
+    for (const it of added) it.classList.add("fresh");
+    return added;
   };
+
+  // The messages of a page, and what tells one that is new or changed: its times, which are exact in the attribute.
+  const entries = (part) => [...part.querySelectorAll("article, .list > li")];
+  const key = (it) => [it.id || it.querySelector("a")?.getAttribute("href"),
+    ...[...it.querySelectorAll("time")].map((time) => time.dateTime)].join(" ");
 
   const isSelected = () => {
     const selection = getSelection();
@@ -46,13 +55,37 @@
     same?.focus({ preventScroll: true });
   };
 
-  // A notice goes away by itself, because it can lie over what somebody reads.
+  // A notice goes away by itself, because it can lie over what somebody reads. It leads to what is new, if that is here.
   let told = 0;
-  const tell = (sentence) => {
+  const tell = (sentence, added) => {
     news.textContent = sentence;
+    if (added.length > 0) {
+      added[0].id ||= "fresh";
+      const link = document.createElement("a");
+      link.href = `#${added[0].id}`;
+      link.textContent = "Show it";
+      news.append(" ", link);
+    }
+    place();
     clearTimeout(told);
     told = setTimeout(() => { news.textContent = ""; }, 8000);
   };
+
+  // It covers no field and no button: it stands in a corner, or else in the page.
+  const place = () => {
+    const fields = [...document.querySelectorAll("input:not([type=hidden]), textarea, button, .button")];
+    const covers = (it) => {
+      const [own, other] = [news, it].map((one) => one.getBoundingClientRect());
+      return own.left < other.right && other.left < own.right && own.top < other.bottom && other.top < own.bottom;
+    };
+    for (const where of ["bottom", "top", "left", "page"]) {
+      news.dataset.place = where;
+      if (where === "page" || !fields.some(covers)) return;
+    }
+  };
+  const placeAgain = () => { if (news?.textContent) place(); };
+  addEventListener("scroll", placeAgain, { passive: true });
+  addEventListener("resize", placeAgain);
 
   // Changes that came while the page was being fetched are in it or in the next one.
   let pending = 0, working = false;
@@ -64,8 +97,9 @@
       await sleep(Math.random() / 2);
       const count = pending;
       pending = 0;
-      if (!await renew()) pending += count;
-      else tell(count === 1 ? "Something has just changed here." : `${count} things have just changed here.`);
+      const added = await renew();
+      if (!added) pending += count;
+      else tell(count === 1 ? "Something has just changed here." : `${count} things have just changed here.`, added);
       await sleep(1);
     }
     working = false;
@@ -99,6 +133,27 @@
   // The slider of the versions leads somewhere as soon as it is let go. With the keyboard it needs its button.
   const step = document.getElementById("step");
   step?.addEventListener("pointerup", () => { if (step.value !== step.defaultValue) step.form.requestSubmit(); });
+  // It tells at once how far back it is, and of which version and time that is when it rests.
+  const output = step?.form.querySelector("output");
+  const shown = output?.textContent;
+  const say = (text) => {
+    output.textContent = text;
+    step.setAttribute("aria-valuetext", text);
+  };
+  let resting = 0;
+  step?.addEventListener("input", () => {
+    clearTimeout(resting);
+    if (step.value === step.defaultValue) return say(shown);
+    const [at, back] = [step.value, step.max - step.value];
+    say(back === 0 ? step.dataset.last : `${back} ${back === 1 ? "version" : "versions"} before ${step.dataset.last}`);
+    resting = setTimeout(async () => {
+      const query = new URLSearchParams(new FormData(step.form));
+      const response = await fetch(`${step.form.action}?${query}`).catch(() => null);
+      if (!response?.ok) return;
+      const then = new DOMParser().parseFromString(await response.text(), "text/html").querySelector("output");
+      if (then && at === step.value) say(then.textContent);
+    }, 300);
+  });
 
   // A page that tells of the program is fetched again and again, while it is looked at.
   const watch = async () => {

@@ -31,7 +31,28 @@ fn a_second_tab_shows_what_is_written_and_keeps_the_draft() {
             "A draft"
         );
         second.until("told.includes('just changed')");
+        // It leads to what is new, which is marked, and covers nothing that is filled in.
+        assert_eq!(second.count("article.fresh"), 1);
+        let link =
+            "document.querySelector('#news a').hash === '#' + document.querySelector('.fresh').id";
+        assert_eq!(second.eval(link), true);
+        second.must_be_accessible();
         second.picture("live");
+        for (width, height) in [(320, 640), (1_000, 300)] {
+            second.size(width, height);
+            for field in ["#text", "#author", ".write .button"] {
+                let covered = second.eval(&format!(
+                    "(async () => {{ const it = document.querySelector('{field}'); const news = document.getElementById('news');
+                       news.textContent ||= 'Something has just changed here.';
+                       it.scrollIntoView({{block: 'end', behavior: 'instant'}});
+                       await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+                       const [a, b] = [it, news].map((one) => one.getBoundingClientRect());
+                       return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom; }})()"
+                ));
+                assert_eq!(covered, false, "{field} at {width} by {height}");
+            }
+        }
+        second.size(1_000, 800);
         let board = other.open("/b/tea");
         // The keyboard's place on the page survives.
         let focused = "document.querySelector('.list h2 a')";
@@ -114,6 +135,29 @@ fn the_slider_goes_through_time_with_the_mouse() {
         let tab = visitor.open("/b/garden");
         let topics = tab.count(".list > li");
         assert_eq!(topics, 2);
+        // It tells what it stands for, and what it would lead to.
+        let valued = |text: &str| {
+            format!(
+                "document.getElementById('step').getAttribute('aria-valuetext').includes('{text}')
+                && document.querySelector('output').innerText.includes('{text}')"
+            )
+        };
+        assert_eq!(tab.eval(&valued("Version ")), true);
+        tab.eval(
+            "shown = '', new MutationObserver(() => { shown += document.querySelector('output').textContent; })
+               .observe(document.querySelector('output'), {childList: true}),
+             said = '', new MutationObserver(() => { said += document.getElementById('step').getAttribute('aria-valuetext'); })
+               .observe(document.getElementById('step'), {attributeFilter: ['aria-valuetext']})",
+        );
+        tab.eval("document.getElementById('step').focus()");
+        tab.press("ArrowLeft");
+        let back = "1 version before the newest version";
+        tab.until(&format!(
+            "shown.includes('{back}') && said.includes('{back}')"
+        ));
+        tab.until(&valued("Version "));
+        tab.press("ArrowRight");
+        tab.until(&valued("Version "));
         // The mouse lets go of it where the first version is.
         tab.loads(|| tab.drag_to_left("#step"));
         assert!(

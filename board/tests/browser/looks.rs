@@ -37,7 +37,9 @@ fn look_at_what_is_shown(tab: &Tab<'_>, name: &str) {
     tab.picture(&format!("{name}-dark"));
     tab.size(320, 640);
     tab.must_fit();
+    tab.must_be_accessible();
     tab.scheme("light");
+    tab.must_be_accessible();
     tab.picture(&format!("{name}-narrow"));
 }
 

@@ -66,7 +66,8 @@ pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
         None => Runtime::default_runtime(),
     };
     let metrics = runtime.metrics();
-    let mut tables = vec![requests(&ask), jobs(&metrics), forest(&ask)];
+    // The longest one is first: so the columns have about the same length.
+    let mut tables = vec![jobs(&metrics), requests(&ask), forest(&ask)];
     tables.extend(journal_of(&ask).await);
     let mut lists = vec![supervised(&ask).await];
     lists.extend(waiting(runtime));
