@@ -4,7 +4,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
+use std::time::Duration;
 
 use weald::forest::Forest;
 use weald::forest::disk::{Directory, DiskForest, DiskJournal, Settings};
@@ -14,6 +15,8 @@ use weald_board::{Config, Storage};
 use super::client::*;
 
 const SECRET: &str = "the moderators' passphrase";
+/// Far longer than anything takes that does not hang.
+const LONG: Duration = Duration::from_secs(120);
 /// How many lines of an import are more than a connection of this machine holds.
 const TAKEN: usize = 1_200;
 
@@ -61,8 +64,8 @@ fn import(program: &mut Browser, name: &str) -> String {
     made.value()["version"].as_str().unwrap().to_owned()
 }
 
-/// An import that is sent until it is told that this is enough, so it computes until then. Says when the board has
-/// taken more of it than the connection holds, and returns the line with its status.
+/// An import that is sent until it is told that this is enough, so it computes until then. Says of each twenty lines,
+/// from when the board has taken more than the connection holds, that it was taken; returns the line with its status.
 fn import_until(
     (address, key, name): (SocketAddr, &str, &str),
     is_enough: &AtomicBool,
@@ -82,7 +85,7 @@ fn import_until(
             break;
         }
         stream.write_all(chunk(&line(id)).as_bytes()).unwrap();
-        if id == TAKEN {
+        if id >= TAKEN && id % 20 == 0 {
             is_taken.send(()).unwrap();
         }
     }
@@ -174,8 +177,38 @@ fn the_slider_and_the_history_reach_what_only_the_disk_has() {
     });
 }
 
+/// Writes to the board “Hot” until it is told that this is enough. Says of each message that it was taken.
+fn write_until(address: SocketAddr, is_enough: &AtomicBool, is_written: &mpsc::Sender<()>) {
+    let mut program = Browser::new(address);
+    while !is_enough.load(Ordering::Relaxed) {
+        let said = "{\"title\": \"T\", \"text\": \"x\"}";
+        let written = program.json("POST", "/api/boards/hot/messages", &[], said);
+        assert_eq!(written.status, 201, "{written:?}");
+        is_written.send(()).unwrap();
+    }
+}
+
+/// What others ask for: pages and lists of the board that is read and imported, and of another one, and a message.
+fn ask_as_others_do(program: &mut Browser) {
+    for path in ["/b/many", "/b/many/2", "/b/tea", "/api/boards/tea", "/"] {
+        assert_eq!(program.get(path).status, 200, "{path}");
+    }
+    topic(program, "from somebody else");
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Happened {
+    /// Others were answered, and the requests that compute and the writers of the hot board have gone on since.
+    Answered,
+    /// Those requests and writers were told that this is enough.
+    Released,
+    /// One of them has ended.
+    Ended,
+}
+
 #[test]
-fn those_who_never_read_and_requests_that_compute_hold_nobody_up() {
+fn those_who_never_read_requests_that_compute_and_a_hot_board_hold_nobody_up() {
+    const ROUNDS: usize = 5;
     let config = Config {
         moderator: Some(Hashed::of(SECRET)),
         reads: None,
@@ -184,36 +217,65 @@ fn those_who_never_read_and_requests_that_compute_hold_nobody_up() {
     };
     with_config(config, |mut program| {
         import(&mut program, "many");
-        let get = b"GET /b/many/export HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        topic(&mut program, "before");
+        program.fill("/new", &[("title", "Hot")]).place();
+        let get = b"GET /b/many/export HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         let mut silent: Vec<_> = (0..4).map(|_| connect(program.address)).collect();
         for stream in &mut silent {
             stream.write_all(get).unwrap();
             stream.read_exact(&mut [0]).unwrap();
         }
-        // More of them than there are workers, and none ends before the tenth answer.
-        let key = key(&mut program);
+        // More of them than there are workers, and none ends before it is told.
+        let (key, address) = (&key(&mut program), program.address);
         let (is_taken, taken) = mpsc::channel();
-        let is_enough = AtomicBool::new(false);
+        let (is_written, written) = mpsc::channel();
+        let (is_enough, happened) = (&AtomicBool::new(false), &Mutex::new(Vec::new()));
+        let note = |it| happened.lock().unwrap().push(it);
+        let goes_on = |of: &mpsc::Receiver<()>| {
+            while of.try_recv().is_ok() {}
+            of.recv_timeout(LONG).expect("it goes on");
+        };
         std::thread::scope(|scope| {
-            let computing = [0, 1, 2, 3].map(|number| {
-                let (address, key) = (program.address, &key);
-                let (is_taken, is_enough) = (is_taken.clone(), &is_enough);
+            for number in 0..4 {
+                let is_taken = is_taken.clone();
                 scope.spawn(move || {
                     let name = format!("many-{number}");
-                    import_until((address, key, &name), is_enough, &is_taken)
-                })
-            });
-            for _ in &computing {
-                taken.recv().unwrap();
+                    let status = import_until((address, key, &name), is_enough, &is_taken);
+                    note(Happened::Ended);
+                    assert!(status.contains(" 201 "), "{status}");
+                });
             }
-            let answers = [(); 10].map(|()| program.get("/b/many").status);
-            is_enough.store(true, Ordering::Relaxed);
-            for import in computing {
-                let status = import.join().unwrap();
-                assert!(status.contains(" 201 "), "{status}");
+            for _ in 0..3 {
+                let is_written = is_written.clone();
+                scope.spawn(move || {
+                    write_until(address, is_enough, &is_written);
+                    note(Happened::Ended);
+                });
             }
-            assert_eq!(answers, [200; 10]);
+            // Whatever fails here, the others are released, so that the test ends.
+            let release = Release(is_enough);
+            for _ in 0..ROUNDS {
+                goes_on(&taken);
+                goes_on(&written);
+                ask_as_others_do(&mut program);
+                note(Happened::Answered);
+            }
+            note(Happened::Released);
+            drop(release);
         });
+        let happened = happened.lock().unwrap();
+        assert_eq!(happened[..ROUNDS], [Happened::Answered; ROUNDS]);
+        assert_eq!(happened[ROUNDS], Happened::Released);
+        assert_eq!(happened[ROUNDS + 1..], [Happened::Ended; 7]);
         drop(silent);
     });
+}
+
+/// Tells all of them that this is enough, when it is dropped.
+struct Release<'a>(&'a AtomicBool);
+
+impl Drop for Release<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
