@@ -77,6 +77,9 @@ fn print_overflow() {
     let stack_context = unsafe { &*cx.stack_context() };
     let size = stack_context.stack().size();
     let _cut = write!(line, "\nweald: the stack of {} KiB overflowed", size >> 10);
+    if !stack_context.jobless.get().is_null() {
+        let _cut = line.write_str(" in a thread that runs in the middle of another one:");
+    }
     let _cut = write_unit(&mut line, cx);
     let _cut = line.write_str(advice(stack_context.kind));
     line.print();
