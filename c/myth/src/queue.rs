@@ -3,7 +3,7 @@
 //! C programs have the objects of this library in their own memory, for which MassiveThreads sets the sizes; some are
 //! never initialised, and some are never destroyed. So a queue allocates nothing, and zero is an empty one. The word is
 //! the address of the last node of a ring, with a lock bit. The lock is held for a few instructions, in which no thread
-//! switches. Instead of nodes the word may have a number (for [`crate::uncond`]).
+//! switches.
 //!
 //! # Safety
 //! - *Alive*: a node is in the frame of the wait that it stands for ([`crate::wait`]). The wait ends after somebody has
@@ -35,8 +35,6 @@ use crate::sys::{AtomicU8, AtomicUsize, spin, yield_now};
 
 /// Set while somebody holds the lock.
 const LOCK: usize = 1;
-/// Set if the rest of the word is a number, four times as large.
-const NUMBER: usize = 2;
 /// How often a thread looks at a lock before it yields to the other OS threads.
 const LOOKS: u32 = 100;
 
@@ -219,10 +217,7 @@ impl Drop for Locked<'_> {
 impl Locked<'_> {
     /// The last node; null: there is none.
     fn last(&self) -> *const Node {
-        match self.word & NUMBER {
-            0 => ptr::with_exposed_provenance(self.word),
-            _ => ptr::null(),
-        }
+        ptr::with_exposed_provenance(self.word)
     }
 
     fn set_last(&mut self, last: *const Node) {
@@ -233,22 +228,6 @@ impl Locked<'_> {
         self.last().is_null()
     }
 
-    /// The number; zero if it has nodes or nothing.
-    pub(crate) fn number(&self) -> usize {
-        match self.word & NUMBER {
-            0 => 0,
-            _ => self.word >> 2,
-        }
-    }
-
-    /// Sets the number. Only while it has no nodes.
-    pub(crate) fn set_number(&mut self, number: usize) {
-        self.word = match number {
-            0 => 0,
-            _ => number << 2 | NUMBER,
-        };
-    }
-
     /// The note of the first node.
     pub(crate) fn first_note(&self) -> Option<u32> {
         // SAFETY: *locked*, *alive*.
@@ -257,13 +236,13 @@ impl Locked<'_> {
         Some(unsafe { &*last.next.get() }.note.get())
     }
 
-    /// Puts a node behind all others. Only while there is no number.
+    /// Puts a node behind all others.
     pub(crate) fn push(&mut self, node: &Node) {
         self.push_first(node);
         self.set_last(node);
     }
 
-    /// Puts a node before all others. Only while there is no number.
+    /// Puts a node before all others.
     pub(crate) fn push_first(&mut self, node: &Node) {
         // A node that waits again.
         node.state.store(WAITS, Relaxed);

@@ -16,6 +16,10 @@ use crate::{
 /// Signals are counted: one that comes before its wait is not lost, and two end two waits. Waits end in the order in
 /// which they began.
 ///
+/// In MassiveThreads a signal waits until somebody waits. Here it never does, so that code which may not wait can
+/// signal, such as a future between two polls or a destructor. So a unit that signals and then waits for the other's
+/// signal on the same object may take its own: two that answer each other need two objects.
+///
 /// ```
 /// use weald::sync::{Uncond, Wait};
 ///

@@ -11,8 +11,8 @@
  *   an OS thread does not: a variable with `__thread` or `thread_local`, and `&errno`, must not be kept over a call that
  *   may switch. (Compilers may keep the address of `errno` over a call; read it in a function that is not inlined if it
  *   matters.)
- * - Never switch: detach, self, equal, every _init and _destroy, trylock, unlock, signal, broadcast, join_counter_dec,
- *   keys, attributes, worker numbers, unless the call starts the runtime. All others may.
+ * - Never switch: detach, self, equal, every _init and _destroy, trylock, unlock, cond_signal, cond_broadcast,
+ *   join_counter_dec, keys, attributes, worker numbers, unless the call starts the runtime. All others may.
  * - Who may call: any thread, whether made by this library or by the system, unless a function says otherwise. The one that makes
  *   the first call becomes a thread of this library, until myth_fini. Any other thread of the system parks when it waits.
  * - A long jump must stay on one stack, and must not leave a function that this library has called. myth_exit and
@@ -368,11 +368,12 @@ int myth_felock_status(myth_felock_t *fe);
 int myth_felockattr_init(myth_felockattr_t *attr);
 int myth_felockattr_destroy(myth_felockattr_t *attr);
 
-/* --- unconditional wait: each signal ends one wait, whichever comes first --- */
+/* --- unconditional wait: a wait and a signal meet; whichever comes first waits for the other --- */
 
 int myth_uncond_init(myth_uncond_t *uncond);
 int myth_uncond_destroy(myth_uncond_t *u);
 int myth_uncond_wait(myth_uncond_t *uncond);
+/* Ends the wait that began first. If there is none, it waits until one begins. */
 int myth_uncond_signal(myth_uncond_t *uncond);
 
 /* --- what a thread keeps, under a key --- */

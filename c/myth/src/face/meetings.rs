@@ -123,7 +123,10 @@ extern "C" fn myth_uncond_wait(uncond: Option<&Uncond>) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn myth_uncond_signal(uncond: Option<&Uncond>) -> c_int {
-    with(uncond, Uncond::signal)
+    with(uncond, |uncond| {
+        uncond.signal();
+        Ok(())
+    })
 }
 
 type Routine = unsafe extern "C" fn();

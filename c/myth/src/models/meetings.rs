@@ -1,14 +1,15 @@
-//! A model of the barrier: all pass, and one of them is told that it came last.
+//! Models of the barrier, where all pass and one of them is told that it came last, and of the unconditional wait,
+//! where nobody takes their own signal.
 
 use std::sync::{
     Arc,
     atomic::{AtomicU32, Ordering::Relaxed},
 };
 
-use loom::thread;
+use loom::{cell::Cell, thread};
 
 use super::made_up::Shared;
-use crate::barrier::Barrier;
+use crate::{barrier::Barrier, uncond::Uncond};
 
 #[test]
 fn two_threads_meet_twice() {
@@ -25,5 +26,24 @@ fn two_threads_meet_twice() {
         meet(&barrier, &last);
         other.join().unwrap();
         assert_eq!(last.load(Relaxed), 2);
+    });
+}
+
+#[test]
+fn a_signal_waits_for_another_thread() {
+    loom::model(|| {
+        let shared = Arc::new(Shared((Uncond::new(), Cell::new(false))));
+        let answering = Arc::clone(&shared);
+        let answering = thread::spawn(move || {
+            let (uncond, has_answered) = &answering.0;
+            uncond.wait();
+            has_answered.set(true);
+            uncond.signal();
+        });
+        let (uncond, has_answered) = &shared.0;
+        uncond.signal();
+        uncond.wait();
+        assert!(has_answered.get());
+        answering.join().unwrap();
     });
 }

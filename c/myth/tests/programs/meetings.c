@@ -87,17 +87,51 @@ static void *answers(void *argument) {
   return argument;
 }
 
+static myth_uncond_t both; /* all zero */
+static int asked, answered;
+/* Its wait begins after the signal, which must not be taken by the one that signals. */
+static void *answers_late(void *argument) {
+  for (int i = 1; i <= 300; i++) {
+    while (__atomic_load_n(&asked, __ATOMIC_ACQUIRE) < i) myth_yield();
+    CHECK(myth_uncond_wait(&both) == 0);
+    answered = i;
+    CHECK(myth_uncond_signal(&both) == 0);
+  }
+  return argument;
+}
+
+static myth_uncond_t crowd;
+static void *waits_once(void *argument) {
+  CHECK(myth_uncond_wait(&crowd) == 0);
+  return argument;
+}
+static void *signals_once(void *argument) {
+  CHECK(myth_uncond_signal(&crowd) == 0);
+  return argument;
+}
+
 static void unconditional_waits(void) {
   myth_thread_t thread = myth_create(answers, NULL);
   for (int i = 0; i < 300; i++) CHECK(myth_uncond_signal(&ping) == 0 && myth_uncond_wait(&pong) == 0);
   CHECK(myth_join(thread, NULL) == 0);
-  /* Signals that come first are counted. */
-  myth_uncond_t early;
-  memset(&early, 0xff, sizeof early);
-  CHECK(myth_uncond_init(&early) == 0);
-  CHECK(myth_uncond_signal(&early) == 0 && myth_uncond_signal(&early) == 0);
-  CHECK(myth_uncond_wait(&early) == 0 && myth_uncond_wait(&early) == 0);
-  CHECK(myth_uncond_destroy(&early) == 0);
+  thread = myth_create(answers_late, NULL);
+  for (int i = 1; i <= 300; i++) {
+    __atomic_store_n(&asked, i, __ATOMIC_RELEASE);
+    CHECK(myth_uncond_signal(&both) == 0 && myth_uncond_wait(&both) == 0);
+    CHECK(answered == i);
+  }
+  CHECK(myth_join(thread, NULL) == 0);
+  /* Several on each side, first those that signal; among them a thread of the system. */
+  memset(&crowd, 0xff, sizeof crowd);
+  CHECK(myth_uncond_init(&crowd) == 0);
+  pthread_t outside;
+  CHECK(pthread_create(&outside, NULL, signals_once, NULL) == 0);
+  myth_thread_t threads[2 * THREADS];
+  for (int i = 0; i < 2 * THREADS; i++) threads[i] = myth_create(i < THREADS ? signals_once : waits_once, NULL);
+  CHECK(myth_uncond_wait(&crowd) == 0);
+  for (int i = 0; i < 2 * THREADS; i++) CHECK(myth_join(threads[i], NULL) == 0);
+  CHECK(pthread_join(outside, NULL) == 0);
+  CHECK(myth_uncond_destroy(&crowd) == 0);
 }
 
 static myth_once_t once; /* all zero */

@@ -10,9 +10,13 @@ static void *counts_cores(void *argument) {
   return NULL;
 }
 
-static myth_uncond_t never;
+static myth_uncond_t never, unheard;
 static void *waits(void *argument) {
   myth_uncond_wait(&never);
+  return argument;
+}
+static void *signals(void *argument) {
+  myth_uncond_signal(&unheard);
   return argument;
 }
 
@@ -91,7 +95,7 @@ int main(void) {
     CHECK(myth_join(thread, NULL) == 0 && first_began);
   }
   /* Threads that wait for nothing do not keep it from ending. */
-  for (int i = 0; i < 10; i++) CHECK(myth_create(waits, NULL) != NULL);
+  for (int i = 0; i < 10; i++) CHECK(myth_create(i % 2 ? waits : signals, NULL) != NULL);
   CHECK(myth_key_create(&key, destroys) == 0);
   for (int i = 0; i < 10; i++) CHECK(myth_create(keeps, NULL) != NULL);
   while (__atomic_load_n(&begun, __ATOMIC_RELAXED) < 10) myth_yield();
