@@ -1,15 +1,18 @@
 //! Binding workers to cores, for programs that ask for it (`MYTH_BIND_WORKERS`).
 //!
-//! Worker *n* is bound to the core that is at place *n* of the list, which begins anew when it is at its end. A thread
-//! that begins on an OS thread binds that, unless it is bound already. The list is that of `MYTH_CPU_LIST`, without the
-//! cores that the program may not use: numbers and ranges, `0,4-8,10-20:2`. As in MassiveThreads, a range leaves out
-//! its end.
+//! Worker *n* is bound to the core that is at place *n* of the list, which begins anew when it is at its end. All are
+//! bound before the first thread runs. The list is that of `MYTH_CPU_LIST`, without the cores that the program may not
+//! use: numbers and ranges, `0,4-8,10-20:2`. As in MassiveThreads, a range leaves out its end.
 
 #![allow(unsafe_code)]
 
-use std::{cell::Cell, env, mem};
+use std::{
+    cell::Cell,
+    env, mem,
+    sync::{Arc, Barrier, mpsc},
+};
 
-use weald_kernel::worker_index;
+use weald_kernel::{Runtime, worker_index};
 
 thread_local! {
     static IS_BOUND: Cell<bool> = const { Cell::new(false) };
@@ -31,6 +34,30 @@ pub(crate) fn cores() -> Vec<usize> {
             usable
         }
     }
+}
+
+/// Binds the OS threads that serve the workers of a runtime, which runs nothing yet.
+///
+/// Nothing takes a worker away from its OS thread ([`crate::runtime`]). So a job that blocks keeps its worker, and the
+/// next one, which is spawned when it has begun, gets another.
+pub(crate) fn bind_all(runtime: &Runtime, workers: usize, cores: &[usize]) {
+    if cores.is_empty() {
+        return;
+    }
+    let all_are_bound = Arc::new(Barrier::new(workers + 1));
+    let (bound, is_bound) = mpsc::channel();
+    for _ in 0..workers {
+        let (cores, bound) = (cores.to_vec(), bound.clone());
+        let all_are_bound = Arc::clone(&all_are_bound);
+        let job = runtime.spawn(async move {
+            bind_here(&cores);
+            bound.send(()).expect("the starter waits for it");
+            all_are_bound.wait();
+        });
+        job.detach();
+        is_bound.recv().expect("the job runs");
+    }
+    all_are_bound.wait();
 }
 
 /// Binds the calling OS thread, if it serves a worker and is not bound.

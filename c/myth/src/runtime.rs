@@ -115,6 +115,7 @@ fn start_first(
         0 => Vec::new(),
         _ => bind::cores(),
     };
+    bind::bind_all(&runtime, workers, &cores);
     let global = Box::new(Global {
         runtime,
         workers,

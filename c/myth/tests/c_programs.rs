@@ -126,6 +126,11 @@ fn the_runtime_begins_and_ends_with_the_settings_of_the_environment() {
 }
 
 #[test]
+fn each_worker_stays_on_its_core() {
+    check("bound.c", &[]);
+}
+
+#[test]
 fn an_exception_that_leaves_a_thread_ends_the_program_with_a_sentence() {
     if is_watched() {
         // They report the end.
