@@ -1,7 +1,7 @@
 //! The routine `cargo xtask install --prefix DIR`: the C libraries, their headers and their `pkg-config` files.
 //!
 //! ```text
-//!   DIR/include/weald.h, DIR/include/myth/myth.h
+//!   DIR/include/weald.h, DIR/include/myth/myth.h, DIR/include/myth/myth_spinlock.h
 //!   DIR/lib/libweald.a, DIR/lib/libmyth.a
 //!   DIR/lib/libweald.so -> libweald.so.0 -> libweald.so.0.1.0, and so for libmyth
 //!   DIR/lib/pkgconfig/weald.pc, DIR/lib/pkgconfig/myth.pc
@@ -26,8 +26,8 @@ struct Library {
     built: &'static str,
     /// The folder of its crate, which has `NAME.pc.in`.
     source: &'static str,
-    /// Its header, below `include` in the crate and below `DIR/include`.
-    header: &'static str,
+    /// Its headers, below `include` in the crate and below `DIR/include`.
+    headers: &'static [&'static str],
 }
 
 const LIBRARIES: [Library; 2] = [
@@ -35,13 +35,13 @@ const LIBRARIES: [Library; 2] = [
         name: "weald",
         built: "weald_c",
         source: "c/weald",
-        header: "weald.h",
+        headers: &["weald.h"],
     },
     Library {
         name: "myth",
         built: "myth",
         source: "c/myth",
-        header: "myth/myth.h",
+        headers: &["myth/myth.h", "myth/myth_spinlock.h"],
     },
 ];
 
@@ -67,12 +67,12 @@ impl Library {
         let release = checkout.target().join("release");
         let source = checkout.root().join(self.source);
         let lib = prefix.join("lib");
-        let header = prefix.join("include").join(self.header);
-        let folder = header.parent().unwrap_or(prefix);
-        for folder in [&lib.join("pkgconfig"), folder] {
-            fs::create_dir_all(folder).map_err(|error| cannot("make", folder, &error))?;
+        make_folder(&lib.join("pkgconfig"))?;
+        for header in self.headers {
+            let to = prefix.join("include").join(header);
+            make_folder(to.parent().unwrap_or(prefix))?;
+            copy(&source.join("include").join(header), &to)?;
         }
-        copy(&source.join("include").join(self.header), &header)?;
         let archive = lib.join(format!("lib{name}.a"));
         copy(&release.join(format!("lib{built}.a")), &archive)?;
         let shared = format!("lib{name}.so.{VERSION}");
@@ -93,6 +93,10 @@ fn filled_in(template: &str, prefix: &Path) -> String {
     template
         .replace("@PREFIX@", &prefix.display().to_string())
         .replace("@VERSION@", VERSION)
+}
+
+fn make_folder(folder: &Path) -> Result<(), String> {
+    fs::create_dir_all(folder).map_err(|error| cannot("make", folder, &error))
 }
 
 /// Copies a file in place of whatever was there. A program that runs with an older one keeps that.

@@ -55,6 +55,7 @@ mod face {
     mod locks;
     mod meetings;
     mod runtime;
+    mod spin;
     mod threads;
 }
 

@@ -75,6 +75,11 @@ fn locks() {
 }
 
 #[test]
+fn spin_locks() {
+    check("spin.c", &[]);
+}
+
+#[test]
 fn meetings() {
     check("meetings.c", &[]);
 }

@@ -12,7 +12,7 @@
  *   may switch. (Compilers may keep the address of `errno` over a call; read it in a function that is not inlined if it
  *   matters.)
  * - Never switch: detach, self, equal, every _init and _destroy, trylock, unlock, cond_signal, cond_broadcast,
- *   join_counter_dec, keys, attributes, worker numbers, unless the call starts the runtime. All others may.
+ *   join_counter_dec, spin locks, keys, attributes, worker numbers, unless the call starts the runtime. All others may.
  * - Who may call: any thread, whether made by this library or by the system, unless a function says otherwise. The one that makes
  *   the first call becomes a thread of this library, until myth_fini. Any other thread of the system parks when it waits.
  * - A long jump must stay on one stack, and must not leave a function that this library has called. myth_exit and
@@ -20,7 +20,7 @@
  * - An exception of C++ that leaves a thread's function ends the program. One thrown and caught within the function may
  *   cross waits.
  * - Objects have a fixed size, need no memory beyond it, and no destroy before their memory is used otherwise. All
- *   zero is a valid mutex of the default type, cond, rwlock, uncond, join counter (of zero) and once.
+ *   zero is a valid mutex of the default type, cond, rwlock, spin lock, uncond, join counter (of zero) and once.
  */
 #pragma once
 #ifndef WEALD_MYTH_H
@@ -28,8 +28,11 @@
 
 #include <pthread.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "myth/myth_spinlock.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -23,7 +23,7 @@ pub(crate) struct Library {
     pub(crate) name: &'static str,
     /// As cargo names its file.
     pub(crate) built: &'static str,
-    /// Its header, below `include`.
+    /// Its header, below `include`. Others in the same folder belong to it.
     pub(crate) header: &'static str,
 }
 
@@ -258,7 +258,8 @@ impl Library {
     /// The header declares what the library has, and the programs call all of it.
     pub(crate) fn check_header(&self) {
         let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let header = fs::read_to_string(package.join("include").join(self.header)).unwrap();
+        let header = package.join("include").join(self.header);
+        let header = read_all(header.parent().unwrap());
         // Without comments, in which functions are named, too.
         let declared: String = header
             .split("/*")
