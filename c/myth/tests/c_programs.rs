@@ -31,11 +31,15 @@ fn run(program: &Path, arguments: &[&str], workers: u32) -> Output {
 
 /// Builds `source` in both ways, and runs it on one, two and three workers.
 fn check(source: &str, arguments: &[&str]) {
+    check_on(&[1, 2, 3], source, arguments);
+}
+
+fn check_on(workers: &[u32], source: &str, arguments: &[&str]) {
     for &linked in Linked::WAYS {
         let Some(program) = MYTH.build(source, linked) else {
             return;
         };
-        for workers in 1..=3 {
+        for &workers in workers {
             let output = run(&program, arguments, workers);
             let errors = String::from_utf8_lossy(&output.stderr);
             let ended = output.status;
@@ -92,6 +96,11 @@ fn keys() {
 #[test]
 fn switches() {
     check("switches.c", &[]);
+}
+
+#[test]
+fn calls_that_never_switch() {
+    check_on(&[1], "never_switch.c", &[]);
 }
 
 #[test]
