@@ -1,7 +1,7 @@
 //! The routine `cargo xtask header`: makes `weald.h` from the sources of `c/weald`.
 //!
 //! cbindgen makes it, a program as those of `cargo xtask lint`. So that a check needs neither it nor time, the last
-//! line of the header has a digest of what it was made from (`tidy/header.rs`).
+//! line of the header has a digest of the others and of what they were made from (`tidy/header.rs`).
 
 use std::fs;
 
@@ -21,7 +21,7 @@ pub fn header(checkout: &Checkout) -> Result<(), String> {
     let text = fs::read_to_string(&made)
         .map_err(|error| format!("Cannot read {}: {error}.", made.display()))?;
     let place = checkout.root().join(HEADER);
-    let last_line = tidy::header_last_line(checkout.root())?;
+    let last_line = tidy::header_last_line(checkout.root(), &text)?;
     fs::write(&place, text + &last_line)
         .map_err(|error| format!("Cannot write {}: {error}.", place.display()))
 }

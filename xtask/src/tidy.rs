@@ -78,11 +78,11 @@ pub fn graph(root: &Path, only: Option<&str>) -> Result<String, String> {
     graph::describe(&Repository::load(root)?, only)
 }
 
-/// The last line of the header `weald.h`.
+/// The last line of the header `weald.h`, whose other lines are `header`.
 ///
 /// An error is a sentence that says which file could not be read.
-pub(crate) fn header_last_line(root: &Path) -> Result<String, String> {
-    Ok(header::last_line(&Repository::load(root)?))
+pub(crate) fn header_last_line(root: &Path, header: &str) -> Result<String, String> {
+    Ok(header::last_line(&Repository::load(root)?, header))
 }
 
 /// Lists the files that use `unsafe`, one per line.

@@ -1279,4 +1279,4 @@ weald_code weald_edit_find(weald_edit edit,
 
 #endif  /* WEALD_H */
 
-/* Made by `cargo xtask header`, from sources with the digest 6ba27df19a0e9984. */
+/* Made by `cargo xtask header`. The digest of its sources and of the lines above: abdb362e2d1c4001. */

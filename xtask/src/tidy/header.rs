@@ -1,7 +1,7 @@
-//! Check: the header `weald.h` was made from the declarations that are in the sources now.
+//! Check: the header `weald.h` was made from the declarations that are in the sources now, and is as it was made.
 //!
-//! Its last line has a digest of them: of all public items at the top of the files, functions without their bodies, and
-//! of the settings of cbindgen.
+//! Its last line has a digest of all public items at the top of the files, functions without their bodies, of the
+//! settings of cbindgen, and of the lines of the header above.
 
 use quote::ToTokens;
 use syn::{Item, Visibility};
@@ -21,11 +21,12 @@ pub(super) fn check(repository: &Repository) -> Vec<Finding> {
     let text = repository
         .file(HEADER)
         .map_or("", |header| header.text.as_str());
-    if text.ends_with(&last_line(repository)) {
+    let made = text.rfind(LAST_LINE).map_or(text, |end| &text[..end]);
+    if text[made.len()..] == last_line(repository, made) {
         return Vec::new();
     }
-    let sentence = "The header was made from other declarations than those that `c/weald/src` has now; run `cargo \
-                    xtask header`.";
+    let sentence = "The header was made from other declarations than those that `c/weald/src` has now, or was changed \
+                    by hand; run `cargo xtask header`.";
     vec![Finding::new(HEADER, text.lines().count().max(1), sentence)]
 }
 
@@ -33,20 +34,24 @@ fn settings() -> String {
     format!("{CRATE}/cbindgen.toml")
 }
 
-/// The last line of a header that was made from what the repository has now.
-pub(super) fn last_line(repository: &Repository) -> String {
-    let digest = digest(repository);
-    format!("\n/* Made by `cargo xtask header`, from sources with the digest {digest:016x}. */\n")
+/// How the last line begins, after the end of the line before.
+const LAST_LINE: &str = "\n/* Made by `cargo xtask header`";
+
+/// The last line of a header with these lines that was made from what the repository has now.
+pub(super) fn last_line(repository: &Repository, header: &str) -> String {
+    let digest = digest(repository, header);
+    format!("{LAST_LINE}. The digest of its sources and of the lines above: {digest:016x}. */\n")
 }
 
-/// The digest of what the header is made from (FNV-1a).
-fn digest(repository: &Repository) -> u64 {
+/// The digest of a header and of what it is made from (FNV-1a).
+fn digest(repository: &Repository, header: &str) -> u64 {
     let source = format!("{CRATE}/src/");
     let files = repository.files.iter();
     let files = files.filter(|file| file.path.starts_with(&source) && file.is_rust());
     let settings = repository.file(&settings());
     let settings = settings.map(|file| file.text.clone());
-    let parts = settings.into_iter().chain(files.flat_map(declarations));
+    let sources = settings.into_iter().chain(files.flat_map(declarations));
+    let parts = sources.chain([header.to_owned()]);
     parts.fold(0xcbf2_9ce4_8422_2325, |digest, part| {
         let mix = |digest: u64, byte: u8| (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         part.bytes().chain([0]).fold(digest, mix)
@@ -88,11 +93,13 @@ mod tests {
     const SOURCE: &str =
         "//! A face.\n/// One.\npub extern \"C\" fn one(a: i32) -> i32 { a }\nfn own() {}\n";
 
+    const LINES: &str = "/** One. */\nint32_t one(int32_t a);\n";
+
     fn made_up(source: &str) -> MadeUp {
         let made_up = MadeUp::sound();
         made_up.write("c/weald/cbindgen.toml", "language = \"C\"\n");
         made_up.write("c/weald/src/face.rs", SOURCE);
-        let header = last_line(&made_up.load());
+        let header = LINES.to_owned() + &last_line(&made_up.load(), LINES);
         made_up.write(HEADER, &header);
         made_up.write("c/weald/src/face.rs", source);
         made_up
@@ -109,7 +116,7 @@ mod tests {
     fn a_declaration_or_its_documentation_that_has_changed_is_found() {
         for (before, after) in [("a: i32", "a: i64"), ("One.", "Two."), ("fn one", "fn two")] {
             let changed = made_up(&SOURCE.replace(before, after));
-            changed.assert_one(check, &format!("{HEADER}:2"), "cargo xtask header");
+            changed.assert_one(check, &format!("{HEADER}:4"), "cargo xtask header");
         }
     }
 
@@ -117,9 +124,17 @@ mod tests {
     fn settings_that_have_changed_and_a_header_that_is_missing_are_found() {
         let changed = made_up(SOURCE);
         changed.write("c/weald/cbindgen.toml", "language = \"C++\"\n");
-        changed.assert_one(check, &format!("{HEADER}:2"), "other declarations");
+        changed.assert_one(check, &format!("{HEADER}:4"), "other declarations");
         let missing = made_up(SOURCE);
         missing.write(HEADER, "");
         missing.assert_one(check, &format!("{HEADER}:1"), "other declarations");
+    }
+
+    #[test]
+    fn a_line_that_was_changed_by_hand_is_found() {
+        let changed = made_up(SOURCE);
+        let header = LINES.replace("int32_t a", "int64_t a") + &last_line(&changed.load(), LINES);
+        changed.write(HEADER, &header);
+        changed.assert_one(check, &format!("{HEADER}:4"), "by hand");
     }
 }
