@@ -304,6 +304,18 @@ typedef uint64_t weald_mutex;
 typedef uint64_t weald_condition;
 
 /**
+ * A lock that many units may hold for reading, or one for writing, also across waits. Whoever waits comes in turn: a
+ * reader does not pass a writer that waits. The unit or OS thread that has locked it must unlock it.
+ */
+typedef uint64_t weald_rwlock;
+
+/**
+ * A number of permits. Whoever waits gets them in turn: one that wants many holds up those behind it. Any thread and
+ * any unit may use it, and may release what another one has acquired.
+ */
+typedef uint64_t weald_semaphore;
+
+/**
  * A channel of messages, first in first out. Any number of threads and units may send and receive by one handle.
  */
 typedef uint64_t weald_channel;
@@ -540,12 +552,12 @@ typedef struct {
 #define WEALD_MISSING 12
 
 /**
- * The mutex is not held by the caller.
+ * The mutex, or the lock, is not held by the caller.
  */
 #define WEALD_NOT_OWNER 13
 
 /**
- * The caller holds the mutex already, or would wait for its own end.
+ * The caller holds the mutex, or the lock, already, or would wait for its own end.
  */
 #define WEALD_DEADLOCK 14
 
@@ -879,6 +891,47 @@ weald_code weald_condition_signal(weald_condition condition);
  * Wakes all waiters. Never waits.
  */
 weald_code weald_condition_broadcast(weald_condition condition);
+
+/**
+ * Creates a lock for readers and writers that nobody holds.
+ */
+weald_code weald_rwlock_create(weald_rwlock *lock);
+
+/**
+ * Locks it for reading. A caller that reads already may do so again, and unlocks as often. WEALD_DEADLOCK if it would
+ * have to wait for that, or writes already.
+ */
+weald_code weald_rwlock_read(weald_rwlock lock,
+                             int64_t limit_ns);
+
+/**
+ * Locks it for writing. WEALD_DEADLOCK if the caller reads or writes already.
+ */
+weald_code weald_rwlock_write(weald_rwlock lock, int64_t limit_ns);
+
+/**
+ * Unlocks what the caller has locked. Never waits. WEALD_NOT_OWNER if the caller does not hold it.
+ */
+weald_code weald_rwlock_unlock(weald_rwlock lock);
+
+/**
+ * Creates a semaphore with `permits` permits.
+ */
+weald_code weald_semaphore_create(uint32_t permits, weald_semaphore *semaphore);
+
+/**
+ * Takes `count` permits at once, and waits until there are as many. WEALD_ARGUMENT if `count` is zero.
+ */
+weald_code weald_semaphore_acquire(weald_semaphore semaphore,
+                                   uint32_t count,
+                                   int64_t limit_ns);
+
+/**
+ * Adds `count` permits, which need not have been acquired before. Never waits. WEALD_ARGUMENT if there would be more
+ * than 2^32 - 1.
+ */
+weald_code weald_semaphore_release(weald_semaphore semaphore,
+                                   uint32_t count);
 
 /**
  * Creates a channel that holds up to `capacity` messages which are sent and not yet received: 0 for a rendezvous,
@@ -1279,4 +1332,4 @@ weald_code weald_edit_find(weald_edit edit,
 
 #endif  /* WEALD_H */
 
-/* Made by `cargo xtask header`. The digest of its sources and of the lines above: abdb362e2d1c4001. */
+/* Made by `cargo xtask header`. The digest of its sources and of the lines above: f1bbea177ac3023d. */

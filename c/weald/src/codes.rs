@@ -40,9 +40,9 @@ pub const WEALD_NO_PROCESS: Code = 10;
 pub const WEALD_TAKEN: Code = 11;
 /// There is no tree, node, attribute, version or process of this name or number.
 pub const WEALD_MISSING: Code = 12;
-/// The mutex is not held by the caller.
+/// The mutex, or the lock, is not held by the caller.
 pub const WEALD_NOT_OWNER: Code = 13;
-/// The caller holds the mutex already, or would wait for its own end.
+/// The caller holds the mutex, or the lock, already, or would wait for its own end.
 pub const WEALD_DEADLOCK: Code = 14;
 /// A commit that was made meanwhile conflicts with this one. Edit the newest version, and commit again.
 pub const WEALD_CONFLICT: Code = 15;
@@ -69,7 +69,7 @@ const TEXTS: [&CStr; 20] = [
     c"the caller is not in a process",
     c"the name is taken",
     c"there is nothing of this name or number",
-    c"the mutex is not held by the caller",
+    c"the lock is not held by the caller",
     c"the caller would wait for itself",
     c"another commit conflicts with this one",
     c"the edit is not possible",

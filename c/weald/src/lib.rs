@@ -52,6 +52,10 @@ pub mod face {
 
     pub mod locks;
 
+    pub mod rwlocks;
+
+    pub mod semaphores;
+
     pub mod channels;
 
     pub mod callbacks;

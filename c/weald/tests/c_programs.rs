@@ -88,6 +88,11 @@ fn locks() {
 }
 
 #[test]
+fn shared_locks() {
+    check("shared_locks.c");
+}
+
+#[test]
 fn callbacks() {
     check("callbacks.c");
 }
