@@ -119,6 +119,7 @@ pub fn yield_to(prefer: Prefer) {
 ///
 /// # Cancelling
 /// A cancel before or during the sleep ends it: the thread's stack unwinds, unless it is already unwinding.
+#[track_caller]
 pub fn sleep(duration: Duration) {
     weald_kernel::sleep(duration).wait();
 }
@@ -141,6 +142,7 @@ pub fn sleep(duration: Duration) {
 ///
 /// # Cancelling
 /// As [`sleep`].
+#[track_caller]
 pub fn sleep_until(deadline: Instant) {
     weald_kernel::sleep_until(deadline).wait();
 }
@@ -160,6 +162,7 @@ pub fn sleep_until(deadline: Instant) {
 /// # Cancelling
 /// A cancel before or during the park ends it: the thread's stack unwinds, unless it is already unwinding. If there
 /// was an unpark, too, it counts for the next park, for example in a destructor.
+#[track_caller]
 pub fn park() {
     match is_in_job() {
         true => weald_kernel::park().wait(),
@@ -184,6 +187,7 @@ pub fn park() {
 ///
 /// # Cancelling
 /// As [`park`].
+#[track_caller]
 pub fn park_timeout(duration: Duration) -> bool {
     match is_in_job() {
         true => timeout(duration, weald_kernel::park()).wait().is_ok(),

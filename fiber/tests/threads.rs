@@ -614,3 +614,30 @@ fn stacks_are_reused_and_given_back() {
     // A worker that is awake keeps the stacks that it has at hand.
     until(|| runtime.trim() > 0);
 }
+
+#[test]
+fn a_pause_is_listed_with_the_line_of_its_call() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let _watch = watch();
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let pauses: [(u32, fn()); 4] = [
+        (line!(), || thread::sleep(HOUR)),
+        (line!(), || thread::sleep_until(weald_kernel::now() + HOUR)),
+        (line!(), || thread::park()),
+        (line!(), || _ = thread::park_timeout(HOUR)),
+    ];
+    for (line, pause) in pauses {
+        let paused = runtime.block_on(async { thread::spawn(pause) });
+        let site = loop {
+            let waits = runtime.waits();
+            let mut sites = waits.jobs.iter().filter_map(|job| job.reason?.site);
+            if let Some(site) = sites.next() {
+                break site;
+            }
+            std::thread::yield_now();
+        };
+        assert_eq!((site.file(), site.line()), (file!(), line));
+        paused.cancel();
+        assert!(paused.join().unwrap_err().is_cancelled());
+    }
+}
