@@ -301,6 +301,7 @@ fn a_channel_beyond_the_mark_is_named_once_and_counted() {
     until(|| !named().is_empty());
     assert_eq!(named()[0].level, tracing::Level::WARN);
     assert!(named()[0].text.contains("values=2000 "), "{:?}", named());
+    assert!(!named()[0].text.contains("for at least 0"), "{:?}", named());
     // Two samples later.
     let second = runtime.long_channels()[0].waited;
     sender.try_send(1).unwrap();

@@ -18,9 +18,7 @@ pub(crate) fn long_mailbox(
     waited: Option<Duration>,
 ) {
     of_job(ReportKind::LongMailbox { messages }, named, || {
-        let waited = waited.filter(|waited| *waited >= LEAST_AGE);
-        let oldest = waited.map(|waited| format!(", the oldest for at least {waited:.1?}"));
-        let oldest = oldest.unwrap_or_default();
+        let oldest = oldest(waited);
         format!(
             "{named} found {messages} messages in its mailbox, more than the mark of {mark}{oldest}: its senders are faster. \
              Let them wait for answers or use a bounded channel, or raise Builder::mailbox_mark. It is not reported \
@@ -43,12 +41,32 @@ pub(crate) fn unread_mailbox(named: LateName, messages: usize, mark: usize, wait
 
 /// A channel has more values than `mailbox_mark`, for the first time.
 pub(crate) fn long_channel(channel: &LongChannel, mark: usize) {
-    let (values, waited) = (channel.values, channel.waited);
+    let (values, oldest) = (channel.values, oldest(Some(channel.waited)));
     let origin = ReportOrigin::Site(channel.site);
     make(ReportKind::LongChannel { values }, origin, None, || {
         format!(
-            "{channel} holds {values} values, more than the mark of {mark}, the oldest for at least {waited:.1?}: its \
-             senders are faster. Give it a bound, or raise Builder::mailbox_mark. It is not reported again."
+            "{channel} holds {values} values, more than the mark of {mark}{oldest}: its senders are faster. Give it a \
+             bound, or raise Builder::mailbox_mark. It is not reported again."
         )
     });
+}
+
+/// The part of a sentence that tells how long the oldest of the messages or values has waited.
+fn oldest(waited: Option<Duration>) -> String {
+    let waited = waited.filter(|waited| *waited >= LEAST_AGE);
+    let oldest = waited.map(|waited| format!(", the oldest for at least {waited:.1?}"));
+    oldest.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_that_says_nothing_is_left_out() {
+        assert_eq!(oldest(None), "");
+        assert_eq!(oldest(Some(Duration::ZERO)), "");
+        let waited = oldest(Some(Duration::from_millis(20)));
+        assert_eq!(waited, ", the oldest for at least 20.0ms");
+    }
 }
