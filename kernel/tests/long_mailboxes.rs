@@ -10,7 +10,7 @@ mod tools;
 use std::{
     future::poll_fn,
     sync::mpsc::{self, Receiver, Sender},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use reports::{collect_reports, reports};
@@ -121,6 +121,57 @@ fn a_mailbox_below_the_mark_is_not_named() {
     drop(slow.allow);
     runtime.block_on(slow.job).unwrap();
     assert!(reports("weald::mailbox", "`a receiver that keeps up`").is_empty());
+}
+
+/// The figures have it all the same.
+#[test]
+fn many_messages_below_the_mark_are_in_the_metrics() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = marked();
+    let slow = Slow::start(&runtime, "a slow receiver below the mark");
+    let found = Instant::now();
+    slow.post_at_once(MARK - 1);
+    until(|| runtime.metrics().longest_mailbox == MARK - 1);
+    until(|| runtime.metrics().oldest_message > Some(Duration::from_millis(150)));
+    let metrics = runtime.metrics();
+    assert_eq!(metrics.long_mailboxes, 0);
+    assert!(metrics.oldest_message <= Some(found.elapsed()));
+    slow.receive(MARK - 2);
+    until(|| runtime.metrics().oldest_message.is_none());
+    assert_eq!(runtime.metrics().longest_mailbox, 0);
+    // It is still named when it grows beyond the mark.
+    assert!(reports("weald::mailbox", "`a slow receiver below the mark`").is_empty());
+    slow.post_at_once(MARK);
+    until(|| runtime.metrics().long_mailboxes == 1);
+    until(|| !reports("weald::mailbox", "`a slow receiver below the mark`").is_empty());
+    drop(slow.allow);
+    runtime.block_on(slow.job).unwrap();
+}
+
+/// With a mark, too, which notes the same number only once.
+#[test]
+fn messages_below_the_mark_that_each_receive_passes_are_in_the_metrics() {
+    let _watch = watch();
+    let runtime = marked();
+    let (job, address) = runtime.block_on(async {
+        let receives = |mut mailbox: Mailbox<u32>| async move {
+            post(&mailbox.address(), MARK / 2 + 100);
+            for answer in 1..=3 {
+                let mut mark = mailbox.mark();
+                mailbox
+                    .receive_since(&mut mark, |number| *number == answer)
+                    .await;
+            }
+        };
+        Spawn::new().spawn_with_mailbox(receives).unwrap()
+    });
+    for answer in 1..=3 {
+        until(|| runtime.waits().jobs.len() == 1);
+        until(|| runtime.metrics().longest_mailbox == MARK / 2 + 100);
+        address.post(answer).unwrap();
+    }
+    runtime.block_on(job).unwrap();
 }
 
 #[test]

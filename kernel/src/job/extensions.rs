@@ -51,7 +51,9 @@ pub(crate) struct Backlog {
     pub(crate) messages: usize,
     pub(crate) found: Instant,
     /// Whether the receiver has passed them over, because it waits for a certain message.
-    pub(crate) unwanted: bool,
+    pub(crate) is_unwanted: bool,
+    /// Whether the mailbox was reported, now or before.
+    pub(crate) is_named: bool,
 }
 
 /// The extensions of one job.

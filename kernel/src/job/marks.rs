@@ -70,24 +70,19 @@ pub(crate) const LEAST_NOTED: usize = 1 << 10;
 pub(crate) struct NotedLength {
     /// With so many messages there is nothing new to note.
     lengths: Range<usize>,
-    /// Whether they were many enough to be listed.
-    pub(crate) is_listed: bool,
 }
 
 impl NotedLength {
-    pub(crate) const NOTHING: NotedLength = NotedLength {
-        lengths: 0..0,
-        is_listed: false,
-    };
+    pub(crate) const NOTHING: NotedLength = NotedLength { lengths: 0..0 };
 
-    /// So many messages were noted, or were too few for `mailbox_mark`.
+    /// So many messages were noted.
     pub(crate) fn new(length: usize, mailbox_mark: usize) -> NotedLength {
-        let is_listed = length >= mailbox_mark;
-        let lengths = match is_listed {
-            true => (length - length / PART).max(mailbox_mark)..length + length / PART + 1,
-            false => 0..mailbox_mark,
+        let (least, end) = (length - length / PART, length + length / PART + 1);
+        let lengths = match length >= mailbox_mark {
+            true => least.max(mailbox_mark)..end,
+            false => least..end.min(mailbox_mark),
         };
-        NotedLength { lengths, is_listed }
+        NotedLength { lengths }
     }
 
     pub(crate) fn covers(&self, length: usize) -> bool {
@@ -95,7 +90,7 @@ impl NotedLength {
     }
 }
 
-/// A length is noted again when it has changed by one part in so many.
+/// A length is noted again when it has changed by one part in so many, or has come to the other side of `mailbox_mark`.
 const PART: usize = 8;
 
 struct Place {
@@ -189,12 +184,13 @@ mod tests {
         let covered =
             |noted: &NotedLength| (0..10_000).filter(|length| noted.covers(*length)).count();
         let (few, many) = (
-            NotedLength::new(1_500, 2_000),
+            NotedLength::new(1_600, 2_000),
             NotedLength::new(4_000, 2_000),
         );
-        assert!(!few.is_listed && few.covers(1_999) && !few.covers(2_000));
-        assert!(many.is_listed && many.covers(3_500) && many.covers(4_500));
-        assert_eq!((covered(&few), covered(&many)), (2_000, 1_001));
+        assert!(few.covers(1_400) && few.covers(1_800));
+        assert!(many.covers(3_500) && many.covers(4_500));
+        assert_eq!((covered(&few), covered(&many)), (401, 1_001));
+        assert_eq!(NotedLength::new(1_900, 2_000).lengths, 1_663..2_000);
         assert_eq!(NotedLength::new(2_000, 2_000).lengths, 2_000..2_251);
         assert!(!NotedLength::NOTHING.covers(0));
     }

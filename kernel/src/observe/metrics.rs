@@ -64,11 +64,12 @@ pub struct Metrics {
     /// [`Runtime::long_mailboxes`](crate::Runtime::long_mailboxes) and
     /// [`Runtime::unread_mailboxes`](crate::Runtime::unread_mailboxes) list them.
     pub long_mailboxes: usize,
-    /// The most messages that the receiver of one of these found, or got.
+    /// The most messages that a receiver found, and has not received yet, or got while nobody looked into a long
+    /// mailbox. Of what receivers find, 1,024 messages and more at once count.
     pub longest_mailbox: usize,
     /// How long the oldest message in a mailbox has waited, at least, if any waits. Messages that nobody has taken out
-    /// of a mailbox count, and those of long mailboxes. [`Runtime::unread_mailboxes`](crate::Runtime::unread_mailboxes)
-    /// says how exact it is.
+    /// of a mailbox count, and from when they were found those of which a receiver found 1,024 or more at once.
+    /// [`Runtime::unread_mailboxes`](crate::Runtime::unread_mailboxes) says how exact it is.
     pub oldest_message: Option<Duration>,
     /// Channels of the whole program that hold at least [`mailbox_mark`](crate::Builder::mailbox_mark) values;
     /// [`Runtime::long_channels`](crate::Runtime::long_channels) lists them.

@@ -103,9 +103,7 @@ pub(super) fn note_marked<M, F>(receive: &mut SelectiveReceive<'_, M, F>) {
         return;
     }
     if noted.covers(waiting) && !passed_many {
-        if noted.is_listed {
-            mailbox.job.header().state.set_long();
-        }
+        mailbox.job.header().state.set_long();
         return;
     }
     let mailbox_mark = note_many_unwanted(receive, waiting);
@@ -131,17 +129,18 @@ fn note_long(
 ) -> usize {
     let mailbox_mark = shared::find(job.header().runtime())
         .map_or(usize::MAX, |shared| shared.config.mailbox_mark);
-    if messages < mailbox_mark {
-        return mailbox_mark;
-    }
-    let backlog = Backlog {
+    let is_beyond = messages >= mailbox_mark;
+    let mut extensions = job.header().extensions.lock();
+    let was_named = extensions.backlog.is_some_and(|backlog| backlog.is_named);
+    extensions.backlog = Some(Backlog {
         messages,
         found: unwanted_since.unwrap_or_else(Instant::now),
-        unwanted: unwanted_since.is_some(),
-    };
-    let former = job.header().extensions.lock().backlog.replace(backlog);
+        is_unwanted: unwanted_since.is_some(),
+        is_named: was_named || is_beyond,
+    });
+    drop(extensions);
     job.header().state.set_long();
-    if former.is_none() {
+    if is_beyond && !was_named {
         report::long_mailbox(&JobName::of(job.header()), messages, mailbox_mark, waited());
     }
     mailbox_mark
@@ -166,6 +165,7 @@ impl LongMailbox {
     pub(crate) fn among(shared: &Shared) -> Vec<LongMailbox> {
         let jobs = shared.jobs_that(|job| job.header().backlog().is_some());
         let mut long: Vec<LongMailbox> = jobs.iter().filter_map(LongMailbox::of).collect();
+        long.retain(|mailbox| mailbox.messages >= shared.config.mailbox_mark);
         long.sort_by_key(|mailbox| std::cmp::Reverse(mailbox.messages));
         long
     }

@@ -22,6 +22,7 @@ pub(crate) mod depending;
 pub(crate) mod post_counts;
 
 use std::{
+    mem,
     sync::{Arc, TryLockError},
     time::{Duration, Instant},
 };
@@ -58,7 +59,7 @@ pub(crate) struct MailboxFigures {
     /// How many receivers found more messages than `mailbox_mark`, and have not received them yet, or have got more
     /// and not looked.
     pub(crate) long: usize,
-    /// The most messages that one of them found, or got.
+    /// The most messages that one receiver found, of those that were noted, or has got and not looked.
     pub(crate) longest: usize,
     /// Since when the oldest message has waited, as far as is known.
     pub(crate) oldest: Option<Instant>,
@@ -126,7 +127,7 @@ impl Header {
         }
         let backlog = self.extensions.lock_existing()?.backlog?;
         // A job that waits for any message has none left.
-        let is_empty = self.state.is_listening() && !backlog.unwanted;
+        let is_empty = self.state.is_listening() && !backlog.is_unwanted;
         (!is_empty).then_some(backlog)
     }
 }
@@ -282,7 +283,7 @@ impl Samples {
             if job.header().runtime() != self.runtime || job.header().state.is_done() {
                 continue;
             }
-            walk.figures.count_backlog(job);
+            walk.figures.count_backlog(job, self.mailbox_mark);
             depending::collect(job, &mut walk.depending);
             let (unread, mut is_new) = (&mut self.unread, false);
             let since = unread.check(address(job), &job.header().state, || {
@@ -296,7 +297,7 @@ impl Samples {
             walk.figures.count(since);
             let messages = self.counts.messages(address(job));
             if messages >= self.mailbox_mark.max(1) {
-                walk.figures.count_unread(job, messages);
+                walk.figures.count_unread(job, messages, self.mailbox_mark);
                 let waited = clock.now().saturating_duration_since(since);
                 name_unread(job, messages, self.mailbox_mark, waited);
             }
@@ -329,18 +330,19 @@ impl MailboxFigures {
         self.oldest = Some(self.oldest.map_or(since, |oldest| oldest.min(since)));
     }
 
-    /// Counts the messages that the job's receiver has noted, if they were many.
-    fn count_backlog(&mut self, job: &JobRef) {
+    /// Counts the messages that the job's receiver has noted.
+    fn count_backlog(&mut self, job: &JobRef, mailbox_mark: usize) {
         if let Some(backlog) = job.header().backlog() {
             self.count(backlog.found);
-            self.long += 1;
+            self.long += usize::from(backlog.messages >= mailbox_mark);
             self.longest = self.longest.max(backlog.messages);
         }
     }
 
-    /// Counts the messages into which the job has not looked, which are many.
-    fn count_unread(&mut self, job: &JobRef, messages: usize) {
-        self.long += usize::from(job.header().backlog().is_none());
+    /// Counts the messages into which the job has not looked, which are more than `mailbox_mark`.
+    fn count_unread(&mut self, job: &JobRef, messages: usize, mailbox_mark: usize) {
+        let noted = job.header().backlog();
+        self.long += usize::from(noted.is_none_or(|backlog| backlog.messages < mailbox_mark));
         self.longest = self.longest.max(messages);
     }
 }
@@ -352,15 +354,16 @@ fn address(job: &JobRef) -> usize {
 /// Reports the mailbox of `job`, unless it was reported before.
 fn name_unread(job: &JobRef, messages: usize, mailbox_mark: usize, waited: Duration) {
     let mut extensions = job.header().extensions.lock();
-    if extensions.backlog.is_some() {
-        return;
-    }
     // The receiver, if it looks, finds that this is named; it lists the messages itself then.
-    extensions.backlog = Some(Backlog {
+    let backlog = extensions.backlog.get_or_insert_with(|| Backlog {
         messages,
         found: Instant::now(),
-        unwanted: false,
+        is_unwanted: false,
+        is_named: false,
     });
+    if mem::replace(&mut backlog.is_named, true) {
+        return;
+    }
     drop(extensions);
     report::unread_mailbox(LateName::of(job.header()), messages, mailbox_mark, waited);
 }
