@@ -276,10 +276,10 @@ pub mod fork {
     // Read `join` first; then `stack_job` (the closure in a join's frame), `deque` (which thread gets the closure),
     // `thief` (what a thief makes of the closure) and `stolen_job` (how the owner waits for it). Then `fork_deque` and
     // `root_fork` (to which fork a deque belongs), `forking_job` (which job runs the fork), `fork_deques` (where
-    // thieves look), `in_use` (their list), `root_job` and `cancel` (how a cancel reaches forks), and `depth`.
+    // thieves look, and which parts begin although very many others block), `in_use` (their list), `root_job` and
+    // `cancel` (how a cancel reaches forks), and `depth`.
     // On top of `join`: `parts`, `pieces`, `grain` (items in parallel), `sort`, `merge`; chains of adapters: `items`,
     // whose sources are `collections` and `indexed`, and whose `steps` are iterators; `scope` (any number of parts).
-
     mod cancel;
     mod collections;
     mod depth;

@@ -16,7 +16,7 @@ use crate::{
         spawn::options::SpawnOptions,
     },
     job::{
-        self, JobRef, NoMemory, Room, Spec, body_bit, exit_hooks, flag, runnable::Runnable,
+        self, JobRef, NoMemory, Room, Spec, exit_hooks, flag, runnable::Runnable,
         transition::Inbox, work_kind::WorkKind,
     },
     report::Describe,
@@ -379,24 +379,24 @@ where
     ))
 }
 
-/// Spawns a job on `shared` that runs parts of the fork at `site`.
+/// Spawns a job that runs parts of the fork at `site`, also while `shared` shuts down: they are there already.
 pub(crate) fn forked<F>(
     shared: &Shared,
     future: F,
     site: &'static Location<'static>,
+    bits: u8,
 ) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    if shared.is_closing() {
+    if shared.is_stopped() {
         return JoinHandle::refused();
     }
-    let spec = plain_spec(shared, site, 1);
     match Room::new() {
         Ok(room) => {
-            let runnable = job::new(room, spec, |_| future);
-            runnable.header().set_body_bit(body_bit::PART);
+            let runnable = job::new(room, plain_spec(shared, site, 1), |_| future);
+            runnable.header().set_body_bit(bits);
             finish(runnable)
         }
         // The forking job runs all parts itself.

@@ -13,6 +13,8 @@
 
 #![allow(unsafe_code)]
 
+pub(in crate::fork) mod part_watch;
+
 use std::{
     cell::Cell,
     mem,
@@ -21,6 +23,7 @@ use std::{
     sync::Arc,
 };
 
+use self::part_watch::PartWatch;
 use crate::fork::{
     deque::Deque, forking_job::ForkingJob, root_fork::Origin, root_job::RootJob,
     stack_job::EntryHeader, stolen_job::StolenJob,
@@ -37,22 +40,6 @@ use crate::{
 
 /// The numbers of the steals that a root fork descends from, the oldest first.
 pub(super) type Ancestry = Arc<[u64]>;
-
-/// What a runner of a scope learns of the part that it runs: each `begin` is followed by one `end`.
-pub(super) trait PartWatch: Send + Sync {
-    /// The part's thread begins to wait, or is blocked. If this returns true, the caller starts a runner, outside its
-    /// locks.
-    fn begin_wait(&self, shared: &Shared) -> bool;
-
-    /// Starts the runner that `begin_wait` asked for.
-    fn start_runner(self: Arc<Self>, shared: &Shared);
-
-    /// The part goes on, or is over.
-    fn end_wait(&self);
-
-    /// Whether there are parts that no thread has begun.
-    fn has_parts(&self) -> bool;
-}
 
 /// See the head of this file.
 pub(crate) struct ForkDeque {
@@ -82,6 +69,8 @@ pub(crate) struct ForkDeque {
     /// The runner of a scope whose part the root fork is. `waits` and `blocked` change only while this is locked, and
     /// the watch has been told then whether one of them is set.
     watch: Mutex<Option<Arc<dyn PartWatch>>>,
+    /// The scopes that the root fork has opened, the outermost first.
+    scopes: Mutex<Vec<Arc<dyn PartWatch>>>,
     /// The runtime that owns the fork deque.
     shared: *const Shared,
     /// Its number among the fork deques of the runtime.
@@ -110,6 +99,7 @@ impl ForkDeque {
             site: AtomicPtr::new(ptr::null_mut()),
             ancestry: Mutex::new(None),
             watch: Mutex::new(None),
+            scopes: Mutex::new(Vec::new()),
             shared: ptr::from_ref(shared),
             number,
         }
@@ -119,6 +109,11 @@ impl ForkDeque {
     pub(super) fn shared(&self) -> &Shared {
         // SAFETY: a runtime frees its fork deques last.
         unsafe { &*self.shared }
+    }
+
+    /// Its number among the fork deques of the runtime.
+    pub(super) fn number(&self) -> usize {
+        self.number
     }
 
     /// Gives the fork deque back.

@@ -17,19 +17,31 @@
 //!
 //! A line of the program whose parts block is a suspect ([`suspects`](crate::scheduler::threads::suspects)): what a
 //! thief takes of such a fork runs in quarantine, so it holds no worker. While the quarantine has no room, nothing is
-//! stolen from such a fork, and its owner runs the parts. A thief that leaves a part for this reason notes it, and the
+//! stolen from such a fork, and its owner runs the parts. If the owner cannot, because it waits, one part after the
+//! other is begun nevertheless ([`relief`]). A thief that leaves a part for this reason notes it, and the
 //! monitor wakes a worker once it may steal ([`Forks::find_blocked`]).
 //!
 //! A thread says itself when it begins to wait. The monitor finds out whether a thread is blocked in the system
 //! ([`Forks::find_blocked`]), but only while a worker sleeps and the bound holds something back. A push that the
 //! bound keeps from all workers wakes the monitor (`respond` in `join.rs`).
 
-use std::{any::Any, cell::Cell, collections::HashSet, panic::Location, ptr};
+mod admission;
+pub(in crate::fork) mod relief;
 
-use crate::fork::{fork_deque::ForkDeque, in_use::InUse, thief};
+use std::{any::Any, cell::Cell, collections::HashSet, ptr, sync::Arc, time::Instant};
+
+use self::{
+    admission::{Admission, Judgement},
+    relief::Reliefs,
+};
+use crate::fork::{
+    fork_deque::ForkDeque,
+    in_use::InUse,
+    thief::{self, Admitted},
+};
 use crate::{
     job::{JobRef, runnable::Runnable},
-    scheduler::services::{Forks, HeldBackFork, ThreadFork},
+    scheduler::services::{Forks, HeldBackFork, RoomForParts, ThreadFork, ThreadsLeft},
     scheduler::workers::cancel,
     scheduler::workers::shared::Shared,
     sys::{AtomicBool, AtomicU64, AtomicUsize, Ordering, barrier},
@@ -58,45 +70,9 @@ pub(crate) struct ForkDeques {
     room_for_trials: AtomicUsize,
     /// Whether the lack of room has kept a thief from a part.
     lacked_room: AtomicBool,
+    reliefs: Reliefs,
     /// How many fork deques were noted as blocked and checked again.
     rechecked: AtomicUsize,
-}
-
-/// From which fork deques workers may steal at this moment. For one walk.
-struct Admission<'a> {
-    fork_deques: &'a ForkDeques,
-    shared: &'a Shared,
-    /// Whether parts of suspect lines may be stolen, too.
-    has_room: bool,
-    /// The line that was asked about last, and whether its parts are suspect.
-    last_asked: Cell<(*const Location<'static>, bool)>,
-}
-
-impl Admission<'_> {
-    fn admits(&self, fork_deque: &ForkDeque) -> bool {
-        let may_steal = !fork_deque.computes()
-            || self.fork_deques.may_start(self.shared)
-                && self.fork_deques.has_threads_for(self.shared, fork_deque);
-        may_steal && (self.has_room || !self.is_suspect(fork_deque.site()))
-    }
-
-    /// Whether the parts of the fork at `site` are kept from the workers.
-    fn is_suspect(&self, site: &'static Location<'static>) -> bool {
-        let (asked, answer) = self.last_asked.get();
-        let is_suspect = match ptr::eq(asked, site) {
-            true => answer,
-            false => {
-                let has_room = self.fork_deques.has_room_for_trials(self.shared);
-                self.shared.suspects.include_parts_of(site, has_room)
-            }
-        };
-        self.last_asked.set((site, is_suspect));
-        if is_suspect {
-            // Relaxed: see `find_blocked`.
-            self.fork_deques.lacked_room.store(true, Ordering::Relaxed);
-        }
-        is_suspect
-    }
 }
 
 impl ForkDeques {
@@ -107,6 +83,7 @@ impl ForkDeques {
             room_for_parts: AtomicUsize::new(0),
             room_for_trials: AtomicUsize::new(0),
             lacked_room: AtomicBool::new(false),
+            reliefs: Reliefs::new(),
             rechecked: AtomicUsize::new(0),
         }
     }
@@ -131,6 +108,10 @@ impl ForkDeques {
     /// The number of a new steal.
     pub(super) fn number(&self) -> u64 {
         self.steals.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn reliefs(&self) -> &Reliefs {
+        &self.reliefs
     }
 
     /// Whether any thread forks at this moment.
@@ -159,6 +140,18 @@ impl ForkDeques {
     /// Whether a worker may steal from `fork_deque`, in which a root fork has begun.
     pub(super) fn admits(&self, shared: &Shared, fork_deque: &ForkDeque) -> bool {
         self.admission(shared).admits(fork_deque)
+    }
+
+    /// As [`admits`](ForkDeques::admits), for a worker that is about to steal: takes the relief that this takes.
+    fn admit(&self, shared: &Shared, fork_deque: &ForkDeque) -> Option<Admitted> {
+        match self.admission(shared).judge(fork_deque, fork_deque.site()) {
+            Judgement::Admitted => Some(Admitted::Plainly),
+            Judgement::IfRelieved => {
+                let relief = self.reliefs.take(fork_deque.number(), shared.id());
+                relief.map(Admitted::ByRelief)
+            }
+            Judgement::Kept => None,
+        }
     }
 
     fn admission<'a>(&'a self, shared: &'a Shared) -> Admission<'a> {
@@ -222,6 +215,30 @@ fn lacks_thief(admission: &Admission<'_>, fork_deque: &ForkDeque) -> bool {
     fork_deque.deque.has_entries() && !admission.admits(fork_deque)
 }
 
+/// The monitor's part of a [relief].
+impl ForkDeques {
+    /// Offers one to an owner that lacks one, if so many threads are left.
+    fn offer_relief(&self, shared: &Shared, left: ThreadsLeft) {
+        let admission = self.admission(shared);
+        let lacking = || {
+            let lacking = self.iter().filter(|it| admission.lacks_relief(it));
+            lacking.map(ForkDeque::number)
+        };
+        let offered = self.reliefs.offer(left, lacking, Instant::now());
+        let owner = offered.and_then(|number| self.iter().find(|it| it.number() == number));
+        let Some(owner) = owner else { return };
+        if owner.deque.has_entries() {
+            // Pairs with the fence of a worker that is about to sleep.
+            barrier::full();
+            wake_for_room(shared);
+        } else if let Some(scope) = admission.scope_without_runner(owner)
+            && let Some(relief) = self.reliefs.take(owner.number(), shared.id())
+        {
+            scope.relieve(shared, relief);
+        }
+    }
+}
+
 impl Forks<Shared> for ForkDeques {
     fn steal_stack_job(&self, shared: &Shared) -> Option<Runnable> {
         let admission = self.admission(shared);
@@ -229,7 +246,7 @@ impl Forks<Shared> for ForkDeques {
             .filter(|fork_deque| admission.admits(fork_deque))
             .find_map(|fork_deque| {
                 // Once more, because the deque may have passed to another root fork, and the room to another thief.
-                thief::steal_from(shared, fork_deque, |it| self.admits(shared, it))
+                thief::steal_from(shared, fork_deque, |it| self.admit(shared, it))
             })
     }
 
@@ -238,8 +255,9 @@ impl Forks<Shared> for ForkDeques {
     }
 
     fn steal_for_driver(&self, shared: &Shared) -> Option<Runnable> {
-        self.with_entries()
-            .find_map(|fork_deque| thief::steal_from(shared, fork_deque, |_| true))
+        self.with_entries().find_map(|fork_deque| {
+            thief::steal_from(shared, fork_deque, |_| Some(Admitted::Plainly))
+        })
     }
 
     fn sees_work(&self, shared: &Shared) -> bool {
@@ -284,9 +302,14 @@ impl Forks<Shared> for ForkDeques {
         }
     }
 
-    fn set_room_for_parts(&self, room: usize, to_be_tried: usize) {
-        self.room_for_parts.store(room, Ordering::Relaxed);
-        self.room_for_trials.store(to_be_tried, Ordering::Relaxed);
+    fn set_room_for_parts(&self, shared: &Shared, room: RoomForParts) {
+        self.room_for_parts.store(room.queued, Ordering::Relaxed);
+        self.room_for_trials.store(room.tried, Ordering::Relaxed);
+        self.offer_relief(shared, room.left);
+    }
+
+    fn is_relieving(&self) -> bool {
+        self.reliefs.is_taken()
     }
 
     fn held_back(&self, shared: &Shared) -> Vec<HeldBackFork> {
@@ -301,13 +324,22 @@ impl Forks<Shared> for ForkDeques {
             lacks_thief(&admission, fork_deque)
                 || !admission.admits(fork_deque) && is_new_scope(fork_deque)
         };
-        let active = self.iter().filter(|fork_deque| fork_deque.is_active());
-        let forks = active.filter(is_held_back);
+        let active = || self.iter().filter(|fork_deque| fork_deque.is_active());
+        let forks = active().filter(is_held_back);
         let named = forks.map(|fork_deque| HeldBackFork {
             site: fork_deque.site(),
             job: fork_deque.job(),
         });
-        named.collect()
+        let mut named: Vec<_> = named.collect();
+        named.extend(active().filter_map(|fork_deque| {
+            let scope = admission.scope_without_runner(fork_deque)?;
+            let is_new = scopes.insert(Arc::as_ptr(&scope).addr());
+            is_new.then(|| HeldBackFork {
+                site: scope.site(),
+                job: fork_deque.job(),
+            })
+        }));
+        named
     }
 
     fn alert_all(&self) {

@@ -13,6 +13,8 @@
 
 #![allow(unsafe_code)]
 
+mod part_runner;
+
 use std::{
     collections::VecDeque,
     future::poll_fn,
@@ -28,12 +30,13 @@ use crate::{
     api::spawn,
     fork::{
         cancel,
-        fork_deque::{ForkDeque, PartWatch},
-        fork_deques, forked_wait,
-        root_fork::{self, Origin, RootFork},
+        fork_deque::{ForkDeque, part_watch::PartWatch},
+        fork_deques::relief::Relief,
+        forked_wait, root_fork,
         root_job::RootJob,
+        scope::part_runner::PartRunner,
     },
-    job::{JobRef, runnable::Runnable},
+    job::{JobRef, body_bit, runnable::Runnable},
     report,
     report::payload::{self, Payload},
     scheduler::{
@@ -88,10 +91,10 @@ struct PartsState {
 /// rather than compute, use [`weald::scope`](crate::scope()): here each part that waits or blocks its
 /// thread makes another worker begin a part that is left.
 ///
-/// Once its runtime shuts down, no further worker begins parts, and the caller runs what is left when `body` has
-/// returned. A `body`, or a part that the caller runs, that waits for a part which has not begun then waits until it is
-/// cancelled at the end of the drain. So it does while all threads of the quarantine are held by parts of this line
-/// that block.
+/// While parts of this line block and hold all spare threads, no further worker begins parts, and the caller runs what
+/// is left when `body` has returned. A `body`, or a part that the caller runs, that waits for a part which has not
+/// begun then waits until a thread is free; [`Runtime::waits`](crate::Runtime::waits) names it. So it does once its
+/// runtime has stopped, where nobody but the caller is left; while a runtime shuts down, its workers begin parts.
 ///
 /// # Panics
 /// After all parts have ended: with the panic of `body`, else with that of the part that was spawned first among
@@ -119,6 +122,8 @@ pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)
             root: fork_deque.root_of_forks(),
             inner: Mutex::default(),
         });
+        fork_deque.open_scope(parts.clone());
+        let open = OpenScope(fork_deque);
         let scope = Scope {
             parts: parts.clone(),
             scope: PhantomData,
@@ -133,6 +138,7 @@ pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)
             parts.cancel();
         }
         let unwinding = parts.end(fork_deque);
+        drop(open);
         let (panic, hides_cancel) = {
             let mut inner = lock(&parts.inner);
             (inner.panic.take(), inner.hides_cancel)
@@ -157,6 +163,15 @@ pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)
         context::again().note_panic();
         resume_unwind(payload)
     })
+}
+
+/// A scope that is not over, in the fork deque of its owner.
+struct OpenScope<'a>(&'a ForkDeque);
+
+impl Drop for OpenScope<'_> {
+    fn drop(&mut self) {
+        self.0.close_scope();
+    }
 }
 
 /// A part that is about to run.
@@ -229,7 +244,7 @@ impl ScopeParts {
             owner.wake();
         }
         if wants_runner {
-            self.start_runner(&shared);
+            self.start_runner(&shared, None);
         } else {
             // If the monitor sleeps, nobody finds out that a runner is blocked, and so no longer computes.
             shared.monitor.begin_to_watch();
@@ -237,12 +252,18 @@ impl ScopeParts {
     }
 
     /// Starts a runner, which is counted already.
-    fn start_runner(self: &Arc<ScopeParts>, shared: &shared::Shared) {
+    fn start_runner(self: &Arc<ScopeParts>, shared: &shared::Shared, relief: Option<Relief>) {
+        let bits = match relief {
+            None => body_bit::PART,
+            Some(_) => body_bit::PART | body_bit::RELIEVES,
+        };
         let runner = PartRunner {
             parts: self.clone(),
             counted: true,
+            relief,
         };
-        spawn::forked(shared, async move { runner.run() }, self.site).detach();
+        let run = async move { runner.run() };
+        spawn::forked(shared, run, self.site, bits).detach();
     }
 
     fn take(&self) -> Option<Taken> {
@@ -342,7 +363,7 @@ impl PartWatch for ScopeParts {
     }
 
     fn start_runner(self: Arc<ScopeParts>, shared: &shared::Shared) {
-        ScopeParts::start_runner(&self, shared);
+        ScopeParts::start_runner(&self, shared, None);
     }
 
     fn end_wait(&self) {
@@ -352,69 +373,19 @@ impl PartWatch for ScopeParts {
     fn has_parts(&self) -> bool {
         !lock(&self.inner).queue.is_empty()
     }
-}
 
-/// A job that runs parts until there are none, or until enough other runners are at work.
-struct PartRunner {
-    parts: Arc<ScopeParts>,
-    /// Whether the scope's count of runners includes it.
-    counted: bool,
-}
-
-impl PartRunner {
-    fn run(mut self) {
-        while let Some(taken) = self.take() {
-            // The part's root fork ends before the part's end is counted, because the root job waits only until then.
-            let is_cancelled = self.run_in_root_fork(taken);
-            self.parts.count_end();
-            if is_cancelled {
-                return;
-            }
-        }
+    fn lacks_runner(&self) -> bool {
+        let inner = lock(&self.inner);
+        // A runner that has no part yet waits for a thread itself.
+        !inner.queue.is_empty() && inner.at_work.len() <= inner.waiting
     }
 
-    /// The next part. If there is none, the runner is no longer counted, so that the next part gets a new runner.
-    fn take(&mut self) -> Option<Taken> {
-        // Others may have taken its place while its last part waited.
-        let most = context::here().shared()?.workers.len();
-        let mut inner = lock(&self.parts.inner);
-        let taken = match inner.working() > most {
-            true => None,
-            false => inner.take(),
-        };
-        if taken.is_none() {
-            self.counted = false;
-            inner.runners -= 1;
-        }
-        taken
+    fn site(&self) -> &'static Location<'static> {
+        self.site
     }
 
-    /// Runs a part as a fork of the scope's owner. Returns whether the runner is cancelled.
-    fn run_in_root_fork(&self, taken: Taken) -> bool {
-        let here = context::here();
-        let (Some(shared), Some(job)) = (here.shared(), here.job_ref()) else {
-            report::impossible("a runner is no job");
-        };
-        let origin = Origin {
-            root: self.parts.root,
-            ancestry: Arc::from([fork_deques::of(shared).number()]),
-        };
-        lock(&self.parts.inner).at_work.push(job.clone());
-        let root_fork = RootFork::enter(here, shared, self.parts.site, Some(origin));
-        root_fork.fork_deque.begin_part(self.parts.clone());
-        self.parts.run(taken);
-        root_fork.fork_deque.end_part();
-        lock(&self.parts.inner)
-            .at_work
-            .retain(|other| other.ptr() != job.ptr());
-        job.header().state.is_cancelled()
-    }
-}
-
-impl Drop for PartRunner {
-    fn drop(&mut self) {
-        if self.counted {
-            lock(&self.parts.inner).runners -= 1;
-        }
+    fn relieve(self: Arc<ScopeParts>, shared: &shared::Shared, relief: Relief) {
+        lock(&self.inner).runners += 1;
+        ScopeParts::start_runner(&self, shared, Some(relief));
     }
 }

@@ -15,7 +15,11 @@ use std::{cell::Cell, pin::Pin};
 
 use crate::{
     api::join::{JoinError, JoinHandle},
-    fork::{fork_deque::ForkDeque, fork_deques, forked_wait, thief},
+    fork::{
+        fork_deque::ForkDeque,
+        fork_deques, forked_wait,
+        thief::{self, Admitted},
+    },
     job::{JobRef, runnable::Runnable},
     report::{self, payload::Payload},
     scheduler::{
@@ -109,7 +113,9 @@ impl AwaitedJob<'_> {
                 .inspect(|_| deques += 1)
                 .filter(|other| other.deque.has_entries() && self.is_ancestor_of(other))
                 .find_map(|other| {
-                    thief::steal_from(self.shared, other, |other| self.is_ancestor_of(other))
+                    let admits =
+                        |other: &_| self.is_ancestor_of(other).then_some(Admitted::Plainly);
+                    thief::steal_from(self.shared, other, admits)
                 });
             match descendant {
                 Some(descendant) => {

@@ -5,14 +5,14 @@
 
 #![allow(unsafe_code)]
 
-use std::{panic::Location, sync::Arc};
+use std::{cell::Cell, panic::Location, sync::Arc};
 
 use crate::{
     api::join::JoinHandle,
     fork::{
         self,
         fork_deque::ForkDeque,
-        fork_deques,
+        fork_deques::{self, relief::Relief},
         root_fork::{Origin, RootFork},
         stack_job::StolenEntry,
         stolen_job::StolenJob,
@@ -31,16 +31,31 @@ use crate::{
 /// How reports name a job that runs parts of a fork.
 pub(crate) const PART: &str = "part of a fork";
 
+/// Why a thief may steal.
+pub(super) enum Admitted {
+    Plainly,
+    /// The job that it makes goes before all others in the quarantine.
+    ByRelief(Relief),
+}
+
 /// Steals the oldest stack job of `fork_deque`, if `admits` accepts the deque, as a job that the caller runs or queues.
 pub(super) fn steal_from(
     shared: &Shared,
     fork_deque: &ForkDeque,
-    admits: impl FnOnce(&ForkDeque) -> bool,
+    admits: impl FnOnce(&ForkDeque) -> Option<Admitted>,
 ) -> Option<Runnable> {
+    let relief = Cell::new(None);
     // `admits` is the caller's last check, after that of the bound (`ForkDeques::admits`). It is called only after the
     // owner can no longer pop the stack job: until then the deque may pass to another root fork.
     fork_deque.deque.steal(
-        || admits(fork_deque),
+        || match admits(fork_deque) {
+            None => false,
+            Some(Admitted::Plainly) => true,
+            Some(Admitted::ByRelief(taken)) => {
+                relief.set(Some(taken));
+                true
+            }
+        },
         |entry| {
             let number = fork_deques::of(shared).number();
             let inherited = fork_deque.ancestry();
@@ -55,34 +70,34 @@ pub(super) fn steal_from(
             };
             // SAFETY: it has just been stolen.
             let entry = unsafe { StolenEntry::new(entry) };
-            let (runnable, job) = make_job(shared, entry, fork_deque.site(), origin);
+            let stolen = StolenBody {
+                runtime: shared.id(),
+                entry,
+                site: fork_deque.site(),
+                origin,
+                relief: relief.take(),
+            };
+            let (runnable, job) = make_job(stolen);
             (StolenJob::new(number, job), runnable)
         },
     )
 }
 
-fn make_job(
-    shared: &Shared,
-    entry: StolenEntry,
-    site: &'static Location<'static>,
-    origin: Origin,
-) -> (Runnable, JoinHandle<()>) {
+fn make_job(stolen: StolenBody) -> (Runnable, JoinHandle<()>) {
     let spec = Spec {
-        runtime: shared.id(),
-        site,
+        runtime: stolen.runtime,
+        site: stolen.site,
         inbox: Inbox::None,
         pinned: None,
         flags: 0,
         refs: 1,
     };
-    let stolen = StolenBody {
-        runtime: shared.id(),
-        entry,
-        site,
-        origin,
+    let bits = match stolen.relief {
+        None => body_bit::PART,
+        Some(_) => body_bit::PART | body_bit::RELIEVES,
     };
     let runnable = job::new(Room::needed(), spec, |_| async move { stolen.run() });
-    runnable.header().set_body_bit(body_bit::PART);
+    runnable.header().set_body_bit(bits);
     // SAFETY: this is the one reference that the spec asked for.
     let reference = unsafe { runnable.claim_ref() };
     // SAFETY: this is the job's only handle, and the job's output is `()`.
@@ -96,10 +111,13 @@ struct StolenBody {
     /// Where the user's code called the fork.
     site: &'static Location<'static>,
     origin: Origin,
+    /// Ends when the job begins to run.
+    relief: Option<Relief>,
 }
 
 impl StolenBody {
     fn run(self) {
+        drop(self.relief);
         // Not from the context: a foreign thread that waits in a join has no runtime there.
         let Some(shared) = shared::find(self.runtime) else {
             report::impossible("a runtime ended while a job was stolen in it");

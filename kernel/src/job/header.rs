@@ -135,6 +135,9 @@ pub(crate) mod body_bit {
     /// Beside `SHARED_BY_UNITS`: the job runs one unit only, and so may run in quarantine. Set at creation, and
     /// never cleared.
     pub(crate) const OF_ONE_UNIT: u8 = 1 << 7;
+    /// Beside `PART`: a job that waits, or blocks, may wait for this one, so this one does not wait for a thread of
+    /// the quarantine. Set at creation, and never cleared.
+    pub(crate) const RELIEVES: u8 = 1 << 7;
 }
 
 /// The bits of [`Header::body`] that are a [`stage`](crate::job::body::stage).
@@ -334,6 +337,13 @@ impl Header {
         self.body_bits() & body_bit::PART != 0
     }
 
+    /// Whether the job is a part that goes before all others in the quarantine: see
+    /// [`body_bit::RELIEVES`].
+    pub(crate) fn relieves(&self) -> bool {
+        let bits = body_bit::PART | body_bit::RELIEVES;
+        self.body_bits() & bits == bits
+    }
+
     /// The panic hook begins for a panic of the job. Only the job itself.
     pub(crate) fn begin_panic_hook(&self) {
         // Relaxed: a hint for reports.
@@ -433,17 +443,4 @@ impl crate::queue::injector::Linked for Header {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::mem;
-
-    use super::*;
-
-    #[test]
-    fn a_header_has_48_bytes_and_its_count_is_not_in_the_first_word() {
-        assert_eq!(size_of::<Header>(), 48);
-        assert!(
-            mem::offset_of!(Header, refs) >= 8,
-            "the first word of a free block is a link"
-        );
-    }
-}
+mod tests;

@@ -55,9 +55,11 @@ pub(crate) trait Forks<S>: Any + Send + Sync {
     /// the monitor.
     fn find_blocked(&self, shared: &S, is_blocked: &dyn Fn(u32) -> bool);
 
-    /// So many parts of suspect lines may wait for threads of the quarantine, and so many that are to be tried; while
-    /// as many jobs wait there, no thief takes such a part. Called by the monitor in each round.
-    fn set_room_for_parts(&self, room: usize, to_be_tried: usize);
+    /// Until the next round so much room is in the quarantine. Called by the monitor.
+    fn set_room_for_parts(&self, shared: &S, room: RoomForParts);
+
+    /// Whether a part that goes before all others in the quarantine was taken, and has not begun.
+    fn is_relieving(&self) -> bool;
 
     /// The forks whose parts no other thread may begin at present, because too many root forks compute, or because the
     /// parts block and the quarantine has no thread for them.
@@ -100,6 +102,28 @@ pub(crate) trait ThreadFork {
 
     /// Called before the thread ends: gives back what it kept for its next root fork.
     fn give_back(&self);
+}
+
+/// The room that the quarantine has for parts of suspect lines.
+#[derive(Clone, Copy)]
+pub(crate) struct RoomForParts {
+    /// So many may wait for its threads. While as many jobs wait there, no thief takes such a part.
+    pub(crate) queued: usize,
+    /// The same of parts that are to be tried.
+    pub(crate) tried: usize,
+    /// How many threads there are for parts for which others wait.
+    pub(crate) left: ThreadsLeft,
+}
+
+/// How many threads are free while the quarantine is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ThreadsLeft {
+    /// None; or the quarantine is not full, or it runs as many short jobs as it may.
+    None,
+    /// So few that the next one is not given away at once.
+    Last,
+    /// More.
+    Many,
 }
 
 /// A fork with parts that nobody may begin but its own thread, or the threads that run parts of the same scope.

@@ -1,5 +1,7 @@
 //! From which fork deques workers may steal, while others of the family hold threads.
 
+use std::panic::Location;
+
 use super::*;
 use crate::{
     job::testing,

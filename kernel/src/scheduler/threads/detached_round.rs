@@ -12,6 +12,7 @@ use crate::{
     job::{Header, JobRef, name::UnitName},
     report::{self, JustBelow, LateName, NoSpareThread, Retake, StuckRun},
     scheduler::{
+        services::{RoomForParts, ThreadsLeft},
         threads::{
             detached_run::{Cause, Overdue, Round, RunningCode},
             held_up,
@@ -132,7 +133,12 @@ pub(super) fn run_without_memory(shared: &Arc<Shared>) {
         // If another took the thread, the next round tries again.
         let _started = serve::start_quarantine(shared);
     }
-    shared.forks.set_room_for_parts(0, 0);
+    let none = RoomForParts {
+        queued: 0,
+        tried: 0,
+        left: ThreadsLeft::None,
+    };
+    shared.forks.set_room_for_parts(shared, none);
 }
 
 /// Whether the job, which was not known to be in a fork when the run was judged, is in one that computes.
@@ -163,15 +169,36 @@ fn tell_thieves_of_room(shared: &Shared, wanted: usize) {
     };
     let (room, to_be_tried) = (room_for_quarantine(shared), room_for_trials(shared));
     let starts_of = |room: usize| starts.min(room);
-    shared
-        .forks
-        .set_room_for_parts(starts_of(room), starts_of(to_be_tried));
+    let room = RoomForParts {
+        queued: starts_of(room),
+        tried: starts_of(to_be_tried),
+        left: left_for_relief(shared, starts, room, to_be_tried),
+    };
+    shared.forks.set_room_for_parts(shared, room);
+}
+
+/// How many threads are free for parts for which others wait: none unless the quarantine is full, and may run more.
+fn left_for_relief(shared: &Shared, starts: usize, room: usize, to_be_tried: usize) -> ThreadsLeft {
+    if starts == 0 || room > 0 || shared.quarantine.starting() > 0 {
+        return ThreadsLeft::None;
+    }
+    match (to_be_tried, shared.pool.has_spare_thread(shared)) {
+        (1.., _) => ThreadsLeft::Many,
+        (0, true) => ThreadsLeft::Last,
+        (0, false) => ThreadsLeft::None,
+    }
 }
 
 /// How many more threads may run jobs that are tried: half of those that are left for workers, too.
 fn room_for_trials(shared: &Shared) -> usize {
     let left = left_for_workers(shared);
     shared.pool.free(shared).saturating_sub(left / 2)
+}
+
+/// How many more threads may run the first jobs of the quarantine: as many as those that are tried, and at least one
+/// that others wait for.
+fn room_for_tried(shared: &Shared) -> usize {
+    room_for_trials(shared).max(usize::from(shared.forks.is_relieving()))
 }
 
 /// Whether no thread of the quarantine is one of those that are left for workers.
@@ -212,7 +239,7 @@ fn start_for_quarantine(shared: &Arc<Shared>, wanted: usize) {
         return;
     }
     let places = match room {
-        0 => shared.quarantine.tried().min(room_for_trials(shared)),
+        0 => shared.quarantine.tried().min(room_for_tried(shared)),
         room => waiting.min(room),
     };
     let starts = wanted.min(places).min(STARTS_PER_ROUND);

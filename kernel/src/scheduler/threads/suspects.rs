@@ -42,7 +42,8 @@
 //!
 //! The parts of a fork are a kind of their own: the line of the fork. Those of a suspect line that a thief takes go to
 //! quarantine, too. While it is full, no thief takes any, so that the owner runs them itself
-//! ([`Forks::set_room_for_parts`](crate::scheduler::services::Forks::set_room_for_parts)). While all jobs are suspect,
+//! ([`Forks::set_room_for_parts`](crate::scheduler::services::Forks::set_room_for_parts)), unless the owner itself
+//! waits: such parts are begun one after the other. While all jobs are suspect,
 //! so are all lines, but thieves take parts of a trusted one, and a part of a line that did not offend itself is tried.
 //!
 //! A burst of jobs that announce that they block offends without a report: see
@@ -176,6 +177,9 @@ impl Suspects {
 
     /// Where `job`, which goes into quarantine, has its place there. Only the holder of its runnable.
     pub(super) fn rank(&self, job: &Header) -> Rank {
+        if job.relieves() {
+            return Rank::First;
+        }
         if !self.are_all() {
             return Rank::Last;
         }

@@ -23,12 +23,13 @@ impl PoolService<'_> {
     /// Runs jobs of the quarantine, until there is none, or one is pinned to this thread, or a worker needs it more.
     pub(super) fn run_quarantined(&self) -> Flow {
         self.shared.quarantine.end_start();
+        let mut has_relieved = false;
         while !self.shared.is_stopped() {
             if let Some(orphan) = take_orphan(self.shared) {
                 self.begin(&orphan);
                 break;
             }
-            let takes_any = self.takes_any();
+            let takes_any = self.takes_any(has_relieved);
             let next = match takes_any {
                 true => self.shared.quarantine.pop(),
                 false => self.shared.quarantine.pop_tried(),
@@ -39,6 +40,7 @@ impl PoolService<'_> {
                 }
                 break;
             };
+            has_relieved |= job.header().relieves();
             self.tried
                 .set(self.shared.suspects.tried_work(job.header()));
             let (ptr, since) = (job.ptr(), Instant::now());
@@ -99,10 +101,11 @@ impl PoolService<'_> {
         self.end_detached_run()
     }
 
-    /// Whether the thread may take any job of the quarantine. While jobs are tried, some of them get threads that are
-    /// left for workers; such a thread takes no other job.
-    fn takes_any(&self) -> bool {
+    /// Whether the thread may take any job of the quarantine. Jobs that are tried, or that others wait for, get threads
+    /// that are left for workers; such a thread takes no other job.
+    fn takes_any(&self, has_relieved: bool) -> bool {
         let shared = self.shared;
-        !shared.suspects.are_all() || detached_round::is_within_share(shared)
+        let may_be_beyond = has_relieved || shared.suspects.are_all();
+        !may_be_beyond || detached_round::is_within_share(shared)
     }
 }

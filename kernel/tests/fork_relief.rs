@@ -1,0 +1,162 @@
+//! Forks and scopes whose owners wait for a part of their own, while other parts of the same line hold all threads that
+//! may run such parts: the parts that are waited for are begun one after the other.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/blocker.rs"]
+mod blocker;
+#[path = "support/tools.rs"]
+mod tools;
+
+use blocker::Blocker;
+use tools::{Latch, until, watch};
+use weald_kernel::{JoinHandle, Runtime, Wait, fork};
+
+fn with_spare_threads(workers: usize, spare: usize) -> Runtime {
+    let builder = Runtime::builder().workers(workers);
+    builder.spare_threads(spare).build().unwrap()
+}
+
+/// Runs `part`, for which `owner` may wait, as a fork of the line that all calls share.
+type Fork = fn(owner: &(dyn Fn() + Sync), part: &(dyn Fn() + Sync));
+
+fn by_join(owner: &(dyn Fn() + Sync), part: &(dyn Fn() + Sync)) {
+    fork::join(owner, part);
+}
+
+fn by_scope(owner: &(dyn Fn() + Sync), part: &(dyn Fn() + Sync)) {
+    fork::scope(|scope| {
+        scope.spawn(part);
+        owner();
+    });
+}
+
+/// So many forks, each in a job, whose parts block. Each owner waits until its part has begun.
+fn forks_that_block(
+    runtime: &Runtime,
+    fork: Fork,
+    blocker: &Blocker,
+    count: usize,
+) -> Vec<JoinHandle<()>> {
+    let start = |_| {
+        let (blocker, begun) = (blocker.clone(), Latch::default());
+        runtime.spawn(async move {
+            let blocks = || {
+                begun.open();
+                blocker.block();
+            };
+            fork(&|| begun.clone().wait(), &blocks);
+        })
+    };
+    (0..count).map(start).collect()
+}
+
+/// A fork whose part ends what all others wait for. Its owner waits for the part.
+fn a_fork_that_frees(runtime: &Runtime, fork: Fork, blocker: &Blocker) -> JoinHandle<()> {
+    let (blocker, freed) = (blocker.clone(), Latch::default());
+    runtime.spawn(async move {
+        let frees = || {
+            blocker.open();
+            freed.open();
+        };
+        fork(&|| freed.clone().wait(), &frees);
+    })
+}
+
+fn one_that_frees_goes_on(fork: Fork) {
+    for workers in [1, 2] {
+        let _watch = watch();
+        let (runtime, blocker) = (with_spare_threads(workers, 8), Blocker::default());
+        let mut jobs = forks_that_block(&runtime, fork, &blocker, 7);
+        until(|| blocker.begun() == 7);
+        jobs.push(a_fork_that_frees(&runtime, fork, &blocker));
+        for job in jobs {
+            runtime.block_on(job).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_fork_whose_first_half_waits_frees_those_that_hold_all_threads_of_its_line() {
+    one_that_frees_goes_on(by_join);
+}
+
+#[test]
+fn a_scope_whose_owner_waits_frees_those_that_hold_all_threads_of_its_line() {
+    one_that_frees_goes_on(by_scope);
+}
+
+/// All threads are used up, so nobody can begin a further part. It is named, and others run.
+fn one_without_a_thread_is_named(fork: Fork) {
+    for workers in [1, 2] {
+        let _watch = watch();
+        let (runtime, blocker) = (with_spare_threads(workers, 8), Blocker::default());
+        let mut jobs = forks_that_block(&runtime, fork, &blocker, 10);
+        until(|| blocker.begun() == 8);
+        until(|| runtime.waits().held_back_forks.len() == 2);
+        for parts in runtime.waits().held_back_forks {
+            assert!(parts.site.file().ends_with("fork_relief.rs"), "{parts}");
+            let by = parts.by.as_ref().unwrap();
+            assert!(by.site.file().ends_with("fork_relief.rs"), "{parts}");
+        }
+        for _ in 0..100 {
+            runtime.block_on(runtime.spawn(async {})).unwrap();
+        }
+        assert_eq!(blocker.begun(), 8);
+        blocker.open();
+        for job in jobs.drain(..) {
+            runtime.block_on(job).unwrap();
+        }
+        assert!(runtime.waits().held_back_forks.is_empty());
+    }
+}
+
+#[test]
+fn a_fork_for_whose_part_no_thread_is_left_is_named() {
+    one_without_a_thread_is_named(by_join);
+}
+
+#[test]
+fn a_scope_for_whose_part_no_thread_is_left_is_named() {
+    one_without_a_thread_is_named(by_scope);
+}
+
+/// More of them than threads: in the end all threads are used up, and others still run.
+#[test]
+fn six_hundred_forks_whose_owners_wait_for_parts_that_block_use_up_the_threads_and_stop_nobody_else()
+ {
+    let _watch = watch();
+    let (runtime, blocker) = (with_spare_threads(2, 16), Blocker::default());
+    let jobs = forks_that_block(&runtime, by_join, &blocker, 600);
+    until(|| blocker.begun() == 16);
+    until(|| runtime.waits().held_back_forks.len() == 600 - 16);
+    for _ in 0..1_000 {
+        runtime.block_on(runtime.spawn(async {})).unwrap();
+    }
+    assert_eq!(blocker.begun(), 16);
+    blocker.open();
+    for job in jobs {
+        runtime.block_on(job).unwrap();
+    }
+}
+
+/// Many more than there are threads for. Each one that is begun frees the next.
+#[test]
+fn six_hundred_forks_that_wait_end_one_after_the_other() {
+    let _watch = watch();
+    let (runtime, blocker) = (with_spare_threads(2, 8), Blocker::default());
+    let mut jobs = forks_that_block(&runtime, by_join, &blocker, 7);
+    until(|| blocker.begun() == 7);
+    let waiting = (0..600).map(|_| {
+        let ended = Latch::default();
+        runtime.spawn(async move { by_join(&|| ended.clone().wait(), &|| ended.open()) })
+    });
+    let waiting: Vec<_> = waiting.collect();
+    for job in waiting {
+        runtime.block_on(job).unwrap();
+    }
+    blocker.open();
+    for job in jobs.drain(..) {
+        runtime.block_on(job).unwrap();
+    }
+}
