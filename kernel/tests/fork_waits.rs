@@ -16,7 +16,11 @@ use std::{
 };
 
 use tools::{Latch, runtime, until, watch};
-use weald_kernel::{Runtime, Wait, fork::join, spawn_local};
+use weald_kernel::{
+    Runtime, Wait,
+    fork::{join, scope},
+    spawn_local,
+};
 
 /// Calls its closure when it is dropped.
 struct AtDrop<F: FnMut()>(F);
@@ -162,4 +166,68 @@ fn a_cancel_ends_a_half_that_the_joining_thread_took_while_another_blocks_for_it
     until(|| blocked.waiters() == 1);
     job.cancel();
     assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+}
+
+/// The first half waits, so the loop of its thread takes a part of the second half, which waits in turn. Both are woken,
+/// and the first half ends before that part goes on.
+fn join_a_half_that_blocks_for_a_part_of_the_loop() {
+    let (sender, receiver) = mpsc::channel();
+    let (begun, first, part) = (AtomicBool::new(false), Latch::default(), Latch::default());
+    let both_wait = || first.waiters() == 1 && part.waiters() == 1;
+    join(
+        || {
+            until(|| begun.load(Ordering::SeqCst));
+            first.clone().wait();
+        },
+        || {
+            begun.store(true, Ordering::SeqCst);
+            let inner = || {
+                until(both_wait);
+                first.open();
+                part.open();
+                let receiver = receiver;
+                receiver.recv().unwrap();
+            };
+            join(inner, || {
+                part.clone().wait();
+                sender.send(()).unwrap();
+            });
+        },
+    );
+}
+
+#[test]
+fn a_half_blocks_for_a_half_of_its_own_that_the_loop_of_the_joining_thread_took() {
+    let _watch = watch();
+    let runtime = two_busy_workers();
+    let job = runtime.spawn(async { join_a_half_that_blocks_for_a_part_of_the_loop() });
+    runtime.block_on(job).unwrap();
+}
+
+/// The same in a scope: the body waits, so the loop of its thread runs a part, which waits in turn.
+#[test]
+fn a_part_of_a_scope_blocks_for_one_that_the_loop_of_the_owners_thread_took() {
+    let _watch = watch();
+    let runtime = two_busy_workers();
+    let job = runtime.spawn(async {
+        let (sender, receiver) = mpsc::channel();
+        let (begun, body, part) = (AtomicBool::new(false), Latch::default(), Latch::default());
+        scope(|scope| {
+            scope.spawn(|| {
+                begun.store(true, Ordering::SeqCst);
+                until(|| body.waiters() == 1 && part.waiters() == 1);
+                body.open();
+                part.open();
+                let receiver = receiver;
+                receiver.recv().unwrap();
+            });
+            until(|| begun.load(Ordering::SeqCst));
+            scope.spawn(|| {
+                part.clone().wait();
+                sender.send(()).unwrap();
+            });
+            body.clone().wait();
+        });
+    });
+    runtime.block_on(job).unwrap();
 }

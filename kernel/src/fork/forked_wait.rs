@@ -37,10 +37,7 @@ pub(super) fn wait_for<F: Future>(
         let _waiting = ForkWait::begin(fork_deque);
         let waited = catch_unwind(AssertUnwindSafe(|| {
             let held = wait::hold_in(&shared, future.as_mut(), awaited);
-            held.unwrap_or_else(|| {
-                awaited.note_suspended();
-                wait::block_on_in(&shared, future.as_mut())
-            })
+            held.unwrap_or_else(|| wait::block_on_in(&shared, future.as_mut()))
         }));
         match waited {
             Ok(output) => return (output, owed),

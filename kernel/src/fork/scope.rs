@@ -40,7 +40,7 @@ use crate::{
     report,
     report::payload::{self, Payload},
     scheduler::{
-        stackful::wait::{self, Awaited},
+        stackful::wait::{self, Awaited, Patience},
         workers::{context, shared},
     },
     sys::{Mutex, lock},
@@ -306,7 +306,7 @@ impl ScopeParts {
     /// Runs all parts, or waits for them. Returns the payload with which the caller must unwind, if it is cancelled
     /// meanwhile.
     fn end(&self, fork_deque: &ForkDeque) -> Option<Payload> {
-        let mut owed = None;
+        let (mut owed, awaited) = (None, AwaitedParts::of(self));
         loop {
             while let Some(taken) = self.take() {
                 self.run(taken);
@@ -319,7 +319,7 @@ impl ScopeParts {
             drop(inner);
             let news = pin!(poll_fn(|cx| self.poll_news(cx.waker())));
             let cancel = || self.cancel();
-            let ((), unwinding) = forked_wait::wait_for(fork_deque, news, self, &cancel);
+            let ((), unwinding) = forked_wait::wait_for(fork_deque, news, &awaited, &cancel);
             owed = unwinding.or(owed);
         }
     }
@@ -334,22 +334,46 @@ impl ScopeParts {
     }
 }
 
-impl Awaited for ScopeParts {
+/// The parts of a scope for whose end its owner waits, over all parts that the owner runs meanwhile.
+struct AwaitedParts<'a> {
+    parts: &'a ScopeParts,
+    patience: Patience,
+}
+
+impl AwaitedParts<'_> {
+    fn of(parts: &ScopeParts) -> AwaitedParts<'_> {
+        AwaitedParts {
+            parts,
+            patience: Patience::default(),
+        }
+    }
+}
+
+impl Awaited for AwaitedParts<'_> {
     fn waits(&self) -> bool {
-        lock(&self.inner).all_wait()
+        lock(&self.parts.inner).all_wait()
+    }
+
+    fn patience(&self) -> &Patience {
+        &self.patience
     }
 
     fn is_suspended(&self) -> bool {
-        let inner = lock(&self.inner);
+        let inner = lock(&self.parts.inner);
         inner.at_work.iter().all(|job| job.header().has_own_stack())
     }
 
-    /// The owner runs the parts that it takes on its own stack, so none of them is left in the queue.
+    /// A part that the loop of the owner's thread took while the body, or this wait, had its stack suspended, and that
+    /// waited there. What the owner takes itself runs on its own stack.
     fn take_pinned(&self) -> Option<Runnable> {
-        None
+        let here = context::again();
+        let pinned = here.pinned_here()?;
+        if !pinned.has_runnable() {
+            return None;
+        }
+        let inner = lock(&self.parts.inner);
+        pinned.take_first(|job| inner.at_work.iter().any(|part| part.ptr() == job))
     }
-
-    fn note_suspended(&self) {}
 }
 
 impl PartWatch for ScopeParts {

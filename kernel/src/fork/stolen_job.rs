@@ -8,10 +8,10 @@
 //! the owner were suspended, a job that wants the lock could block the one thread that resumes the owner.
 //!
 //! A descendant that the owner, or its thread's loop, ran may have waited, so that it is suspended on the owner's
-//! thread. The stolen job may block until that descendant goes on. So when it is runnable, the owner runs it on, on top
-//! of its own stack.
+//! thread: also one that the loop took while the owner's first half waited. The stolen job may block until that
+//! descendant goes on. So when it is runnable, the owner runs it on, on top of its own stack.
 
-use std::{cell::Cell, pin::Pin};
+use std::pin::Pin;
 
 use crate::{
     api::join::{JoinError, JoinHandle},
@@ -24,7 +24,10 @@ use crate::{
     report::{self, payload::Payload},
     scheduler::{
         services::ForkWait,
-        stackful::{duties, wait::Awaited},
+        stackful::{
+            duties,
+            wait::{Awaited, Patience},
+        },
         workers::{cancel, context, shared::Shared},
     },
     sys::{barrier, spin_loop},
@@ -72,7 +75,7 @@ impl StolenJob {
             number: self.number,
             job: job.expect("a stolen job is joined once"),
             shared: fork_deque.shared(),
-            has_taken: Cell::new(false),
+            patience: Patience::default(),
         };
         awaited.help(fork_deque);
         // A wait that unwinds for a cancel passes the cancel on to the stolen job.
@@ -97,8 +100,7 @@ struct AwaitedJob<'a> {
     number: u64,
     job: JobRef,
     shared: &'a Shared,
-    /// Whether the owner's thread may have run a descendant of the job, which may be suspended since.
-    has_taken: Cell<bool>,
+    patience: Patience,
 }
 
 impl AwaitedJob<'_> {
@@ -119,7 +121,6 @@ impl AwaitedJob<'_> {
                 });
             match descendant {
                 Some(descendant) => {
-                    self.has_taken.set(true);
                     // The descendant computes in a root fork of its own, or waits.
                     let _waits = ForkWait::begin(fork_deque);
                     duties::run_nested(context::here(), self.shared.stack_class(), descendant);
@@ -150,10 +151,14 @@ impl Awaited for AwaitedJob<'_> {
         self.job.header().has_own_stack()
     }
 
+    fn patience(&self) -> &Patience {
+        &self.patience
+    }
+
     fn take_pinned(&self) -> Option<Runnable> {
         let here = context::again();
         let pinned = here.pinned_here()?;
-        if !self.has_taken.get() || !pinned.has_runnable() {
+        if !pinned.has_runnable() {
             return None;
         }
         let deques = fork_deques::of(self.shared).iter();
@@ -163,9 +168,5 @@ impl Awaited for AwaitedJob<'_> {
         }
         // A job in this queue began its root fork before, so that fork's deque is still the job's.
         pinned.take_first(|job| descendants.iter().any(|deque| deque.is_run_by(job)))
-    }
-
-    fn note_suspended(&self) {
-        self.has_taken.set(true);
     }
 }

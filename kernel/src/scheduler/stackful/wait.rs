@@ -23,6 +23,7 @@ mod foreign_thread;
 mod hold;
 mod in_place;
 mod panic_hook;
+mod patience;
 mod shield;
 mod yields;
 
@@ -38,6 +39,7 @@ use std::{
 
 pub(crate) use hold::{Awaited, hold_in};
 pub use in_place::wait_until;
+pub(crate) use patience::Patience;
 pub use shield::CancelShield;
 pub(crate) use shield::{Shield, shield_if_cancelled};
 pub use yields::{yield_to_next_fiber, yield_with_stack};

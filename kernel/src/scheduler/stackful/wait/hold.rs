@@ -5,7 +5,7 @@
 //! - A part of that work which the thread had taken, here or in its loop, and which was suspended here. No other thread
 //!   can go on with it, and the work may block until it ends. It runs on top of the caller's stack.
 //! - Once all of the work itself waits, any job that is pinned to the thread: the work may wait for it. The caller must
-//!   then suspend its stack. If the work holds a thread while it waits, only after [`RECHECK`].
+//!   then suspend its stack. If the work holds a thread while it waits, only after a while ([`Patience`]).
 //!
 //! Both are looked for from time to time only. Called by the fork.
 
@@ -19,8 +19,9 @@ use crate::{
             pinned::PinnedQueue,
             wait::{
                 Meanwhile,
-                block::{self, HeldFor, RECHECK},
+                block::{self, HeldFor},
                 foreign_thread,
+                patience::Patience,
             },
         },
         workers::{context, shared::Shared},
@@ -35,11 +36,11 @@ pub(crate) trait Awaited {
     /// Whether all of it that waits is suspended, and holds no thread.
     fn is_suspended(&self) -> bool;
 
+    /// The patience of the calling thread with it.
+    fn patience(&self) -> &Patience;
+
     /// Takes a part of it out of the calling thread's pinned queue, if one is runnable there.
     fn take_pinned(&self) -> Option<Runnable>;
-
-    /// The caller's stack is about to be suspended, so the thread's loop may take parts of it, too.
-    fn note_suspended(&self);
 }
 
 /// [`block_on_in`](super::block_on_in) for a fork that waits for `awaited`, whose end `future` is. `None`: the caller
@@ -59,13 +60,11 @@ pub(crate) fn hold_in<F: Future>(
     // SAFETY: the caller runs the job.
     let header = unsafe { job.header() };
     let part = PinnedPart::of(awaited);
-    let waits_since = Cell::new(None);
     loop {
         let gives_way = || {
             let waits = awaited.waits();
             block::note_holding(header, waits);
-            let lasts = lasts(&waits_since, waits, awaited.is_suspended());
-            lasts && has_pinned_runnable() || part.is_runnable()
+            is_patience_over(awaited, waits) && has_pinned_runnable() || part.is_runnable()
         };
         let ended = block::hold_in_job(future.as_mut(), HeldFor::Join, &gives_way);
         block::note_holding(header, false);
@@ -75,17 +74,12 @@ pub(crate) fn hold_in<F: Future>(
     }
 }
 
-/// Whether the work waits for so long that other jobs may run on the thread, which may want a lock of `std` that the
-/// caller holds. Work that holds a thread itself, because it unwinds or joins other work, mostly goes on soon. If it
-/// waits again and again, most checks find that it does.
-fn lasts(since: &Cell<Option<Instant>>, waits: bool, is_suspended: bool) -> bool {
-    if !waits || is_suspended {
-        since.set(None);
-        return waits;
-    }
-    let begun = since.get().unwrap_or_else(Instant::now);
-    since.set(Some(begun));
-    begun.elapsed() >= RECHECK
+/// Whether other jobs may run on the thread, which waits for `awaited`.
+pub(super) fn is_patience_over(awaited: &dyn Awaited, waits: bool) -> bool {
+    let is_suspended = awaited.is_suspended();
+    awaited
+        .patience()
+        .is_over(waits, is_suspended, Instant::now())
 }
 
 fn has_pinned_runnable() -> bool {
@@ -109,8 +103,12 @@ impl<'a> PinnedPart<'a> {
         }
     }
 
-    /// Whether a part is runnable, which was taken then.
+    /// Whether a part is runnable, which was taken then. Not while the thread owns a worker: beneath a part that a
+    /// worker's loop began is that loop, which would go on to serve the worker on top of the stack that waits.
     pub(super) fn is_runnable(&self) -> bool {
+        if context::again().worker().is_some() {
+            return false;
+        }
         let part = self.taken.take().or_else(|| self.awaited.take_pinned());
         let is_runnable = part.is_some();
         self.taken.set(part);
