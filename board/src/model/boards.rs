@@ -266,6 +266,16 @@ impl Boards {
         self.0.replays.made()
     }
 
+    /// How often something was erased.
+    pub(crate) fn erasures(&self) -> u64 {
+        self.0.replays.erasures()
+    }
+
+    /// Something was erased: what was read from the disk, and might have it, is forgotten.
+    pub(crate) fn note_erasure(&self) {
+        self.0.replays.forget();
+    }
+
     /// Whether a passphrase is the one of a hash. Only a few are checked at once.
     ///
     /// # Errors

@@ -77,8 +77,8 @@ impl Boards {
                 Err(error) => return Err(error.into()),
             }
         }
+        self.note_erasure();
         self.0.searches.lock().await.remove(name);
-        self.0.replays.forget();
         let mut stays = false;
         // A new version, so that no browser continues to show a page that it has kept.
         let mark = |edit: &mut Edit| {

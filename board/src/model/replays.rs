@@ -219,6 +219,11 @@ impl Replays {
         drop(gone);
     }
 
+    /// How often bytes were erased.
+    pub(crate) fn erasures(&self) -> u64 {
+        self.lock().erasures
+    }
+
     async fn turn(&self) -> Result<[Permit<'_>; 2], BoardError> {
         let place = self.waiting.try_acquire().map_err(|_| BoardError::Busy)?;
         let turn = self.replaying.acquire().await;

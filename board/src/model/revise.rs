@@ -216,8 +216,8 @@ impl Boards {
             Ok(_) | Err(CommitError::NothingToErase { .. }) => {}
             Err(error) => return Err(error.into()),
         }
+        self.note_erasure();
         self.forget(target.board, target.id).await;
-        self.0.replays.forget();
         // A new version, so that no browser continues to show a page that it has kept.
         let mark = tree.update_with(Terms::new().bytes(b"erase"), |edit| {
             edit.put_attribute(

@@ -62,10 +62,10 @@ impl App {
         let parts = [config.title.as_bytes(), &has_moderators];
         let mark = hex(&hash("site", &parts)[..4]);
         Self(Arc::new(Shared {
+            lists: KeptLists::new(boards.clone(), config.keeps_lists),
             boards,
             readers,
             live: Live::default(),
-            lists: KeptLists::new(config.keeps_lists),
             reads: Limiter::new(config.reads),
             writes: Limiter::new(config.writes),
             proofs: Proofs::new(config.tries),

@@ -1,8 +1,8 @@
 //! Lists of topics as JSON that are kept until their board changes. No list is kept unless [`Config::keeps_lists`] says
 //! so, which is for measuring what the making of a list costs.
 //!
-//! Invariant: a list is found only by the newest version of its board. So after an erasure it is not found either; but
-//! its bytes stay in memory until another list takes their place.
+//! Invariant: a list is found only by the newest version of its board, and only if nothing was erased since it was
+//! made: on a full disk an erasure makes no version. The first look after an erasure forgets all lists.
 //!
 //! [`Config::keeps_lists`]: super::config::Config::keeps_lists
 
@@ -12,20 +12,30 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use axum::body::Bytes;
 use weald::forest::Version;
 
-use crate::model::{BoardAt, BoardName};
+use crate::model::{BoardAt, BoardName, Boards};
 
 /// How many lists are kept; beyond that all are forgotten.
 const MOST: usize = 1_024;
 
 /// The lists of all boards.
-pub(crate) struct KeptLists(Option<Mutex<Lists>>);
+pub(crate) struct KeptLists {
+    boards: Boards,
+    /// `None` if no list is kept.
+    kept: Option<Mutex<Lists>>,
+}
 
-/// The lists by the board and the number of the page.
-type Lists = HashMap<(BoardName, usize), (Version, Bytes)>;
+#[derive(Default)]
+struct Lists {
+    /// How much was erased when the lists were made.
+    erasures: u64,
+    /// By the board and the number of the page.
+    lists: HashMap<(BoardName, usize), (Version, Bytes)>,
+}
 
 impl KeptLists {
-    pub(crate) fn new(keeps: bool) -> Self {
-        Self(keeps.then(Mutex::default))
+    pub(crate) fn new(boards: Boards, keeps: bool) -> Self {
+        let kept = keeps.then(Mutex::default);
+        Self { boards, kept }
     }
 
     /// A page of topics of this version, if it was kept; else as `make` makes it.
@@ -38,24 +48,79 @@ impl KeptLists {
         page: usize,
         make: impl FnOnce() -> Result<Vec<u8>, E>,
     ) -> Result<Bytes, E> {
-        let Some(lists) = self.0.as_ref().filter(|_| !board.is_past()) else {
+        let Some(kept) = self.kept.as_ref().filter(|_| !board.is_past()) else {
             return make().map(Bytes::from);
         };
         let key = (board.name().clone(), page);
         let version = board.version();
-        if let Some((_, list)) = lock(lists).get(&key).filter(|it| it.0 == version) {
-            return Ok(list.clone());
+        // Before a text is read: what is erased later is counted later.
+        let erasures = self.boards.erasures();
+        if let Some(list) = lock(kept).find(&key, version, erasures) {
+            return Ok(list);
         }
         let list = Bytes::from(make()?);
-        let mut lists = lock(lists);
-        if lists.len() >= MOST {
-            lists.clear();
-        }
-        lists.insert(key, (version, list.clone()));
+        lock(kept).keep(key, (version, list.clone()), erasures);
         Ok(list)
     }
 }
 
-fn lock(lists: &Mutex<Lists>) -> MutexGuard<'_, Lists> {
-    lists.lock().unwrap_or_else(PoisonError::into_inner)
+impl Lists {
+    fn find(&mut self, key: &(BoardName, usize), version: Version, erasures: u64) -> Option<Bytes> {
+        if self.erasures < erasures {
+            self.erasures = erasures;
+            self.lists.clear();
+        }
+        let (of, list) = self.lists.get(key)?;
+        (*of == version).then(|| list.clone())
+    }
+
+    fn keep(&mut self, key: (BoardName, usize), list: (Version, Bytes), erasures: u64) {
+        if self.erasures != erasures {
+            return;
+        }
+        if self.lists.len() >= MOST {
+            self.lists.clear();
+        }
+        self.lists.insert(key, list);
+    }
+}
+
+fn lock(kept: &Mutex<Lists>) -> MutexGuard<'_, Lists> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use weald::forest::Forest;
+
+    use crate::model::{BoardError, Store};
+
+    use super::*;
+
+    #[test]
+    fn an_erasure_makes_lists_anew_even_if_it_makes_no_version() {
+        weald::block_on(async {
+            let boards = Boards::of(Store::Memory(Forest::new())).await.unwrap();
+            let name = boards.create("Tea", "", None).await.unwrap();
+            let board = boards.board(&name).unwrap();
+            let lists = KeptLists::new(boards.clone(), true);
+            let find = |text: &str| {
+                let make = || Ok::<_, BoardError>(text.as_bytes().to_vec());
+                lists.find_or(&board, 1, make).unwrap()
+            };
+            assert_eq!(find("before"), "before");
+            assert_eq!(find("again"), "before", "it was kept");
+            boards.note_erasure();
+            assert_eq!(find("after"), "after");
+            // A list whose texts were read before an erasure that ends before it is kept.
+            let slow = || {
+                boards.note_erasure();
+                Ok::<_, BoardError>(b"erased".to_vec())
+            };
+            let slow = lists.find_or(&board, 2, slow).unwrap();
+            assert_eq!(slow, "erased", "its asker was there before");
+            let make = || Ok::<_, BoardError>(b"new".to_vec());
+            assert_eq!(lists.find_or(&board, 2, make).unwrap(), "new");
+        });
+    }
 }
