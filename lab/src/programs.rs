@@ -5,6 +5,7 @@
 //! rivals' workspace includes these files by path. So all systems in Rust run the same source, and their
 //! serial programs are that source with two calls in place of a fork.
 
+mod alarm;
 pub mod board;
 pub mod board_size;
 pub mod clients;

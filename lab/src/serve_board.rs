@@ -4,6 +4,8 @@
 //!
 //! Invariant: the calling thread is not a worker. It waits for the end of its input and then ends the server.
 
+mod large;
+
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -23,7 +25,8 @@ pub const NAME: &str = "serve-board";
 const STOP: Duration = Duration::from_secs(2);
 
 /// Serves boards until stdin ends: in memory, or in the directory `dir`, where `durability` says what a message has
-/// reached when it is acknowledged. `kept=yes` keeps the topics of a board as JSON until the board changes.
+/// reached when it is acknowledged. `kept=yes` keeps the topics of a board as JSON until the board changes. With
+/// `messages` the board `bench` is there, and has so many.
 ///
 /// # Errors
 /// A usage error for words that it does not know; a sentence, if the board does not start.
@@ -47,6 +50,11 @@ pub fn run(params: &Params) -> Result<(), Error> {
     };
     let board = runtime.block_on(weald_board::serve(config));
     let board = board.map_err(|error| Error::workload(format!("The board: {error}.")))?;
+    if params.get("messages").is_some() {
+        let messages = params.count("messages")? as u64;
+        let made = runtime.block_on(large::import(&board, "bench", messages));
+        made.map_err(|error| Error::workload(format!("The board cannot be made: {error}.")))?;
+    }
     println!("port {}", board.address().port());
     let ended = io::stdin().read_to_end(&mut Vec::new());
     runtime.shutdown(STOP);

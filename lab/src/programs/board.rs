@@ -113,8 +113,18 @@ impl BoardLoad {
         let own = ["serve-board".to_owned(), self.workers()];
         let words = [&own[..], words].concat();
         let served = Served::start(&self.server, &words)?;
-        let visitors = Visitors::connect(served.address, connections)?;
+        let visitors = self.connect(&served, connections)?;
         Ok((served, visitors))
+    }
+
+    /// Connections to a server. They stay awake if there is a processor for that.
+    fn connect(&self, served: &Served, connections: usize) -> Result<Visitors, String> {
+        let mut visitors = Visitors::connect(served.address, connections)?;
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        if self.workers < processors {
+            visitors.stay_awake();
+        }
+        Ok(visitors)
     }
 
     fn workers(&self) -> String {
@@ -135,7 +145,7 @@ impl BoardLoad {
         }
         let hello = [Dialogue::Hello.server().to_owned(), self.workers()];
         let hello = Served::start(&self.server, &hello)?;
-        let mut greeted = Visitors::connect(hello.address, self.connections)?;
+        let mut greeted = self.connect(&hello, self.connections)?;
         let mut number = 0;
         let mut of_board = |request: &mut Vec<u8>| {
             number += 1;

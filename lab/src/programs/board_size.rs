@@ -19,18 +19,23 @@ const TURNS: usize = 3;
 const OLDER: u64 = 500;
 /// One that only the disk has.
 const OLDEST: u64 = 1_500;
+/// So many of the messages are written one by one, each of which leaves a version. The others are there before.
+const WRITTEN: usize = 2_000;
 
 impl BoardLoad {
     /// What a page of a board with this many messages costs compared with one of a small board: of its newest version,
-    /// of an older one, and of one that memory no longer has.
+    /// of an older one, and of one that memory no longer has. The server makes most of its messages by itself
+    /// (`messages=N`).
     ///
     /// # Errors
     /// A sentence, if server or system fail.
     pub fn large(&self, messages: usize) -> Result<Vec<Figure>, String> {
-        let (served, mut visitors) = self.start(self.connections)?;
+        let written = WRITTEN.min(messages.saturating_sub(PAGE));
+        let there = [format!("messages={}", messages - written)];
+        let words = [&self.words[..], &there].concat();
+        let (served, mut visitors) = self.start_with(self.connections, &words)?;
         fill(&mut visitors, "small", PAGE)?;
-        fill(&mut visitors, "bench", PAGE)?;
-        self.grow(&served, &mut visitors, messages.saturating_sub(PAGE))?;
+        self.grow(&served, &mut visitors, written)?;
         let (incarnation, newest) = newest(&mut visitors)?;
         let pages = messages / PAGE;
         let older = |back: u64| {

@@ -2,9 +2,11 @@
 //! answers of any length.
 //!
 //! Invariants: a connection has at most one request in flight; every answer is read to its end, and one that is not
-//! right is counted as an error. A request that was due earlier than it could be sent has waited since it was due. The
-//! visitors of a visit take turns. One whose connection the server closes after a while without a request connects
-//! again, as any client does; also if its next request crosses the close. It sends that again, and the time runs on.
+//! right is counted as an error. A request with a rate is asked when it is due, for which a timer wakes this thread: a
+//! wait of epoll is rounded up to a millisecond, which would be counted as the server's. One that was due earlier than
+//! it could be sent has waited since it was due. The visitors of a visit take turns. One whose connection the server
+//! closes after a while without a request connects again, as any client does; also if its next request crosses the
+//! close. It sends that again, and the time runs on.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -14,26 +16,34 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
+use rustix::event::epoll;
 use rustix::net::sockopt::set_socket_linger;
+
+use super::alarm::{Alarm, timespec};
 
 /// A server that answers nothing for this long is given up: the first look at a version on the disk takes long.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
 /// A server may close a connection on which nothing was asked since its last answer for this long; sooner it is an
 /// error, or a server that keeps no connection open would be measured as if it did.
 const KEPT: Duration = Duration::from_secs(5);
-/// How long a wait is in which another request may become due.
-const SHORT: Duration = Duration::from_micros(500);
 /// How many events are taken from epoll at once.
 const REPORTS: usize = 1024;
 /// How much is read at once.
 const PLACE: usize = 64 << 10;
+/// How long visitors that stay awake look for an answer before they sleep.
+const AWAKE: Duration = Duration::from_micros(200);
+/// What tells that the timer has ended, in place of a visitor.
+const ALARM: u64 = u64::MAX;
 
 /// All connections to one server.
 pub struct Visitors {
     address: SocketAddr,
     epoll: OwnedFd,
+    /// Ends when the next request is due.
+    alarm: Alarm,
     visitors: Vec<Visitor>,
+    /// Whether they look for answers for a while before they sleep.
+    stay_awake: bool,
     reports: Vec<epoll::Event>,
     request: Vec<u8>,
     place: Vec<u8>,
@@ -92,15 +102,26 @@ impl Visitors {
     pub fn connect(address: SocketAddr, count: usize) -> Result<Self, String> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
         let epoll = epoll.map_err(|error| format!("Cannot create an epoll instance: {error}."))?;
+        let alarm = Alarm::new(&epoll, ALARM);
+        let alarm = alarm.map_err(|error| format!("Cannot create a timer: {error}."))?;
         let visitors = (0..count).map(|at| Visitor::connect(address, &epoll, at));
         Ok(Self {
             address,
             visitors: visitors.collect::<Result<_, _>>()?,
             epoll,
+            alarm,
+            stay_awake: false,
             reports: Vec::with_capacity(REPORTS),
             request: Vec::new(),
             place: vec![0; PLACE],
         })
+    }
+
+    /// The visitors look for answers without sleeping, while they ask as soon as they are answered. Else a server that
+    /// takes longer for an answer finds them asleep more often, and its processor time has the time to wake them. A
+    /// processor must be free for that.
+    pub fn stay_awake(&mut self) {
+        self.stay_awake = true;
     }
 
     /// One request on the first connection, and the whole answer.
@@ -147,21 +168,29 @@ impl Visitors {
             .iter()
             .map(|visit| Course::new(begun, visit))
             .collect();
-        let is_paced = visits.iter().any(|visit| visit.per_second.is_some());
-        let time_limit = if is_paced { SHORT } else { TIME_LIMIT };
         loop {
             let is_over = courses[0].visited.times.len() >= requests;
             let in_flight = courses.iter().any(Course::is_in_flight);
             if is_over && !in_flight {
                 return Ok(courses.into_iter().map(|course| course.visited).collect());
             }
+            let mut next: Option<Instant> = None;
             for at in 0..visits.len() {
                 let most = if at == 0 { requests } else { usize::MAX };
                 if !is_over {
-                    self.ask_what_is_due((at, most), &mut visits[at], &mut courses[at])?;
+                    let due =
+                        self.ask_what_is_due((at, most), &mut visits[at], &mut courses[at])?;
+                    next = next.into_iter().chain(due).min();
                 }
             }
-            self.wait(time_limit)?;
+            match next {
+                Some(due) => {
+                    let set = self.alarm.set(due);
+                    set.map_err(|error| format!("Cannot set a timer: {error}."))?;
+                    self.wait(TIME_LIMIT)?;
+                }
+                None => self.look()?,
+            }
             self.note_answers(visits, &mut courses)?;
         }
     }
@@ -177,18 +206,19 @@ impl Visitors {
         }
     }
 
-    /// Lets the visitors of the visit `at` ask what is due, at most `most` requests in all.
+    /// Lets the visitors of the visit `at` ask what is due, at most `most` requests in all. Returns when the next one
+    /// is due, if one that is idle waits for that.
     fn ask_what_is_due(
         &mut self,
         (at, most): (usize, usize),
         visit: &mut Visit<'_>,
         course: &mut Course,
-    ) -> Result<(), String> {
+    ) -> Result<Option<Instant>, String> {
         while course.asked < most && !course.idle.is_empty() {
             let now = Instant::now();
             let due = course.due(visit.per_second).unwrap_or(now);
             if due > now {
-                return Ok(());
+                return Ok(Some(due));
             }
             let visitor = course.idle.pop_front().expect("one is idle");
             let mut request = std::mem::take(&mut self.request);
@@ -198,7 +228,7 @@ impl Visitors {
             self.request = request;
             course.asked += 1;
         }
-        Ok(())
+        Ok(None)
     }
 
     fn send(
@@ -278,21 +308,32 @@ impl Visitors {
         })
     }
 
+    /// Waits for what comes next, at first without sleeping, if that was asked for.
+    fn look(&mut self) -> Result<(), String> {
+        let begun = Instant::now();
+        while self.stay_awake && begun.elapsed() < AWAKE {
+            self.wait(Duration::ZERO)?;
+            if !self.reports.is_empty() {
+                return Ok(());
+            }
+        }
+        self.wait(TIME_LIMIT)
+    }
+
     fn wait(&mut self, time_limit: Duration) -> Result<(), String> {
-        let time = Timespec {
-            tv_sec: i64::try_from(time_limit.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(time_limit.subsec_nanos()),
-        };
+        let time = timespec(time_limit);
         loop {
             match epoll::wait(&self.epoll, spare_capacity(&mut self.reports), Some(&time)) {
                 Ok(0) if time_limit == TIME_LIMIT => {
                     return Err("The server has stopped answering.".to_owned());
                 }
-                Ok(_) => return Ok(()),
+                Ok(_) => break,
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(format!("Cannot wait for events: {error}.")),
             }
         }
+        self.reports.retain(|report| report.data.u64() != ALARM);
+        Ok(())
     }
 }
 

@@ -36,8 +36,8 @@ pub(super) const WORKLOAD: Workload = Workload {
     remark: "op=read: a board of ten messages as JSON; op=page: the same as a page, made anew for each request; op=write: a \
              new topic; op=search: the one message of a thousand that has a word. kept=yes: the JSON of a board is kept \
              until the board changes. hello_ratio compares with the server's own empty handler, measured in turns. cpu_s_per_million \
-             is the server's own; the visitors are another process on the same processors. durability=none: in memory, \
-             as all rivals are; dir=… is the directory. op=durable: durable writes, in turns with buffered ones. op=hot: reads of one board at 1,000 per second beside 10,000 \
+             is the server's own; the visitors are another process on the same processors, which looks for answers before \
+             it sleeps if one is free for that. durability=none: in memory, as all rivals are; dir=… is the directory. op=durable: durable writes, in turns with buffered ones. op=hot: reads of one board at 1,000 per second beside 10,000 \
              writes per second to another; requests is the number of reads. op=listen: so many readers of a board's \
              live events, and a message again and again. op=large: pages of a board with so many messages, beside those \
              of a small one; of its newest version, of an older one, and of one that only the disk has.",

@@ -23,6 +23,7 @@ pub use stalling::{OFFENCE, Offender, REST, Stall};
 /// runs: see `lab/src/programs.rs`.
 #[path = "../../../src/programs"]
 pub mod programs {
+    mod alarm;
     pub mod board;
     pub mod board_size;
     pub mod clients;

@@ -208,3 +208,17 @@ fn the_head_says_how_long_an_answer_is() {
     assert_eq!(length(whole), Ok(Some(whole.len() + 3)));
     assert!(length(b"HTTP/1.1 200 OK\r\nx: y\r\n\r\nab").is_err());
 }
+
+#[test]
+fn visitors_that_stay_awake_are_answered() {
+    let mut visitors = Visitors::connect(serve(), 2).unwrap();
+    visitors.stay_awake();
+    let mut visits = [Visit {
+        visitors: 0..2,
+        ask: &mut |request| request.extend_from_slice(b"GET /tea x"),
+        accepts: |answer| answer.ends_with(b"/tea"),
+        per_second: None,
+    }];
+    let visited = visitors.visit(&mut visits, 20).unwrap().swap_remove(0);
+    assert_eq!((visited.times.len(), visited.errors), (20, 0));
+}
