@@ -362,7 +362,7 @@ mod models {
     mod unread;
 }
 
-pub use api::jobless::{JoblessCode, JoblessRun, become_job, is_jobless, run_jobless};
+pub use api::jobless::*;
 pub use api::{
     admission::SpawnError,
     answer::{AnswerReceiver, AnswerSender, answer},
@@ -421,7 +421,7 @@ pub use scheduler::{
         fiber::{DEFAULT_STACK, with_fiber_word},
         wait::{
             CancelShield, block::block_in_place, block_on, cancel_point, holds_up, is_in_job,
-            wait_to_the_end, wait_until, yield_to_next_fiber, yield_with_stack,
+            wait_to_the_end, wait_until, yield_at_once, yield_to_next_fiber, yield_with_stack,
         },
     },
     workers::{config::available_workers, waker::several::wake_all},

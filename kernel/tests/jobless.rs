@@ -14,7 +14,7 @@ use std::{
 };
 
 use weald_kernel::{
-    JoblessRun, Runtime, Spawn, Wait, become_job, is_in_job, is_jobless, run_jobless, sleep,
+    JoblessRun, Runtime, Spawn, Wait, about_to_wait, is_in_job, is_jobless, run_jobless, sleep,
     with_fiber_word, yield_with_stack,
 };
 
@@ -48,8 +48,9 @@ fn in_fiber<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> T {
 }
 
 fn run(code: weald_kernel::JoblessCode, seen: &Seen) -> JoblessRun {
+    let argument = ptr::from_ref(seen).cast_mut().cast();
     // SAFETY: the code uses `seen`, which outlives it, and nothing that depends on the OS thread.
-    unsafe { run_jobless(STACK, code, ptr::from_ref(seen).cast_mut().cast()) }
+    unsafe { run_jobless(STACK, (code, argument), ptr::null()) }
 }
 
 unsafe fn ends(seen: *mut ()) {
@@ -67,7 +68,7 @@ unsafe fn yields_twice(seen: *mut ()) {
     seen.was_jobless.set(is_jobless());
     with_fiber_word(|word| word.set(ptr::from_ref(seen).cast())).unwrap();
     for _ in 0..2 {
-        become_job();
+        about_to_wait();
         assert!(!is_jobless());
         yield_with_stack();
     }
@@ -76,7 +77,7 @@ unsafe fn yields_twice(seen: *mut ()) {
 }
 
 unsafe fn becomes_a_job_and_ends(seen: *mut ()) {
-    become_job();
+    about_to_wait();
     // SAFETY: as above.
     unsafe { ends(seen) };
 }
@@ -87,7 +88,7 @@ unsafe fn in_depth(seen: *mut ()) {
     let outer = unsafe { &*seen.cast::<Seen>() };
     match outer.nested.get() {
         0 => {
-            become_job();
+            about_to_wait();
             yield_with_stack();
         }
         nested => {
@@ -96,7 +97,7 @@ unsafe fn in_depth(seen: *mut ()) {
             match run(in_depth, &seen) {
                 JoblessRun::Ended => {}
                 JoblessRun::Job(job) => {
-                    become_job();
+                    about_to_wait();
                     job.wait().unwrap();
                 }
                 // A look is due, as it may be on a busy machine.
@@ -178,7 +179,7 @@ fn there_is_none_outside_of_jobs() {
     let seen = Seen::default();
     assert!(matches!(run(ends, &seen), JoblessRun::Refused));
     assert!(!is_jobless() && !seen.ended.get());
-    become_job();
+    about_to_wait();
 }
 
 unsafe fn computes(_: *mut ()) {

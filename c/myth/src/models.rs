@@ -6,5 +6,6 @@
 pub(crate) mod made_up;
 
 mod condition;
+mod join;
 mod meetings;
 mod mutex;

@@ -144,6 +144,12 @@ impl Node {
         unsafe { mem::replace(&mut *self.waker.get(), Whom::Nobody) }
     }
 
+    /// Takes and wakes one that is in no queue, by whoever alone may do that.
+    pub(crate) fn take_and_wake(&self) {
+        self.state.store(TAKEN, Relaxed);
+        self.wake();
+    }
+
     /// Wakes it and marks it, by whoever has taken it.
     fn wake(&self) {
         match self.take_whom() {

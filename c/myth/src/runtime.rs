@@ -16,7 +16,7 @@ use std::{
             Ordering::{Acquire, Release},
         },
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use weald_kernel::{Runtime, with_fiber_word};
@@ -25,6 +25,7 @@ use crate::{
     bind, main_thread,
     saved::across,
     settings::{self, GlobalAttributes},
+    thread::Thread,
 };
 
 /// Longer than any program runs.
@@ -137,7 +138,7 @@ fn is_one_of_ours() -> bool {
     with_fiber_word(|word| !word.get().is_null()).unwrap_or(false)
 }
 
-/// Ends the runtime. Threads that have not ended are ended in their waits; their memory is lost.
+/// Ends the runtime. Threads that have not ended are ended in their waits.
 pub(crate) fn end() {
     if running().is_none() || !main_thread::leave() {
         return;
@@ -145,7 +146,12 @@ pub(crate) fn end() {
     let _changes = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
     let global = GLOBAL.swap(ptr::null_mut(), Acquire);
     if !global.is_null() {
+        let begin = Instant::now();
         // SAFETY: `start` made it from a box, and the swap gives it to one caller.
         drop(unsafe { Box::from_raw(global) });
+        // It returns before its limit if all threads have ended.
+        let have_ended = begin.elapsed() < END_LIMIT;
+        // SAFETY: as it says.
+        unsafe { Thread::free_kept(have_ended) };
     }
 }

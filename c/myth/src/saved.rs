@@ -19,7 +19,7 @@ use std::{
     mem, ptr,
 };
 
-use weald_kernel::become_job;
+use weald_kernel::about_to_wait;
 
 /// The state of exceptions: a pointer and a number.
 type Exceptions = [usize; 2];
@@ -40,27 +40,43 @@ impl Saved {
     // In a frame of its own, as `restore`: the addresses belong to the OS thread, and must not be kept over a switch.
     #[inline(never)]
     pub(crate) fn take() -> Saved {
-        PLACES.with(|places| {
-            let (errno, exceptions) = places.get();
-            // SAFETY: it is valid for the OS thread, and nobody else uses it during this call.
-            let errno = unsafe { errno.read() };
-            // SAFETY: as above.
-            let exceptions = unsafe { exceptions.read() };
-            Saved { errno, exceptions }
-        })
+        read(PLACES.with(Places::get))
     }
 
     /// Gives it to the OS thread.
     #[inline(never)]
     pub(crate) fn restore(&self) {
-        PLACES.with(|places| {
-            let (errno, exceptions) = places.get();
-            // SAFETY: as in `take`.
-            unsafe { errno.write(self.errno) };
-            // SAFETY: as in `take`.
-            unsafe { exceptions.write(self.exceptions) };
-        });
+        write(PLACES.with(Places::get), self);
     }
+}
+
+/// The addresses of what the OS thread has.
+type Addresses = (*mut c_int, *mut Exceptions);
+
+/// Those of the OS thread on which the caller runs now.
+// In a frame of its own, as `Saved::take`.
+#[inline(never)]
+fn places() -> Addresses {
+    PLACES.with(Places::get)
+}
+
+/// Of the OS thread on which the caller runs.
+#[inline(always)]
+fn read((errno, exceptions): Addresses) -> Saved {
+    // SAFETY: it is valid for the OS thread, and nobody else uses it during this call.
+    let errno = unsafe { errno.read() };
+    // SAFETY: as above.
+    let exceptions = unsafe { exceptions.read() };
+    Saved { errno, exceptions }
+}
+
+/// As [`read`].
+#[inline(always)]
+fn write((errno, exceptions): Addresses, saved: &Saved) {
+    // SAFETY: as in `read`.
+    unsafe { errno.write(saved.errno) };
+    // SAFETY: as in `read`.
+    unsafe { exceptions.write(saved.exceptions) };
 }
 
 /// Where an OS thread has what is saved.
@@ -84,7 +100,7 @@ thread_local! {
 
 impl Places {
     #[inline(always)]
-    fn get(&self) -> (*mut c_int, *mut Exceptions) {
+    fn get(&self) -> Addresses {
         if self.errno.get().is_null() {
             self.ask();
         }
@@ -103,7 +119,7 @@ impl Places {
 
 /// Runs `act`, which may wait, and restores what the calling thread had. A thread that is no job yet becomes one.
 pub(crate) fn across<R>(act: impl FnOnce() -> R) -> R {
-    become_job();
+    about_to_wait();
     around(act)
 }
 
@@ -118,6 +134,17 @@ pub(crate) fn around<R>(act: impl FnOnce() -> R) -> R {
 /// A thread begins on this OS thread.
 pub(crate) fn begin() {
     Saved::NOTHING.restore();
+}
+
+/// As [`around`], for `act` that begins another thread and returns on the same OS thread: the other one begins with
+/// nothing.
+pub(crate) fn around_a_begin<R>(act: impl FnOnce() -> R) -> R {
+    let places = places();
+    let saved = read(places);
+    write(places, &Saved::NOTHING);
+    let result = act();
+    write(places, &saved);
+    result
 }
 
 /// The address of the OS thread's state of exceptions. None if the program has no C++ runtime.

@@ -11,61 +11,55 @@
 //! - *Three holds*: the block is freed by whoever sets the last of `STORED`, `DETACHED` and `ENDED`, or by the one that
 //!   joins the thread, after it has ended.
 //! - *Its own*: only the thread itself uses its keys and the place of its call, and its result until it has ended.
-//! - *One joiner*: a program joins a thread once (myth.h), so the joiner alone has the handle.
+//! - *One joiner*: a program joins a thread once (myth.h), so the joiner alone has the handle. While it waits, the
+//!   thread's end leaves the block to it, and wakes it as its last step.
 //! - *Movable*: code in C keeps nothing that depends on the OS thread over a call of this library, as its header says.
 
 #![allow(unsafe_code)]
 
 mod blocks;
 mod join;
+mod kept;
+mod lazy;
+pub(crate) mod state;
 
 use std::{
     cell::{Cell, UnsafeCell},
     ffi::{c_int, c_void},
     mem::{self, MaybeUninit},
     process, ptr,
-    sync::atomic::{
-        AtomicU32,
-        Ordering::{AcqRel, Acquire, Relaxed, Release},
-    },
 };
 
 use weald_kernel::{
-    JoblessRun, JoinHandle, Spawn, is_in_job, is_jobless, run_jobless, with_fiber_word,
-    yield_with_stack,
+    JoblessCode, JoblessRun, JoinHandle, LazyJob, Spawn, SpawnError, is_in_job, is_jobless,
+    run_jobless, with_fiber_word, yield_with_stack,
 };
 
 pub(crate) use join::{TimeLimit, detach, join};
 
 use blocks::Spare;
+use state::{AfterEnd, BEGUN, DETACHED, ENDED, STORED, State};
 
 use crate::{
     bind,
     keys::Values,
     machine::{self, Function, Place},
     runtime::{self, Global},
-    saved::{self, across, around},
+    saved::{self, across, around, around_a_begin},
 };
-
-/// Its creator has stored its handle.
-const STORED: u32 = 1;
-/// Nobody will join it.
-const DETACHED: u32 = 2;
-/// Its code has ended.
-const ENDED: u32 = 4;
-/// Its code has begun.
-const BEGUN: u32 = 8;
-/// It was asked to end.
-const CANCELLED: u32 = 16;
-/// It does not want to know.
-const CANCEL_DISABLED: u32 = 32;
 
 /// The result of a thread that was cancelled: `MYTH_CANCELED`.
 pub(crate) const CANCELED: *mut c_void = ptr::without_provenance_mut(usize::MAX);
 
 /// A thread.
+#[repr(C)]
 pub(crate) struct Thread {
-    state: AtomicU32,
+    /// What it is while it is not known whether it needs a job ([`lazy`]), and what it is to do then.
+    lazy: LazyJob,
+    function: Cell<Option<Function>>,
+    argument: Cell<*mut c_void>,
+    stack_size: Cell<usize>,
+    state: State,
     result: Cell<*mut c_void>,
     /// Where its function was called.
     call: Cell<Place>,
@@ -97,9 +91,17 @@ impl Start {
 }
 
 impl Thread {
-    const fn new(state: u32) -> Thread {
+    fn new(state: u32) -> Thread {
+        Thread::with(State::new(state))
+    }
+
+    const fn with(state: State) -> Thread {
         Thread {
-            state: AtomicU32::new(state),
+            lazy: LazyJob::new(),
+            function: Cell::new(None),
+            argument: Cell::new(ptr::null_mut()),
+            stack_size: Cell::new(0),
+            state,
             result: Cell::new(ptr::null_mut()),
             call: Cell::new(Place::NONE),
             handle: UnsafeCell::new(None),
@@ -108,44 +110,32 @@ impl Thread {
     }
 
     /// One that nobody has created, and that nobody joins.
-    pub(crate) const fn of_main() -> Thread {
+    pub(crate) fn of_main() -> Thread {
         Thread::new(STORED | DETACHED | BEGUN)
-    }
-
-    /// Adds the ends of holds. True if it was the last one, so that the caller frees the block.
-    fn set(&self, bits: u32) -> bool {
-        const ALL: u32 = STORED | DETACHED | ENDED;
-        // Each passes on what it did, and the last one sees it all.
-        (self.state.fetch_or(bits, AcqRel) | bits) & ALL == ALL
-    }
-
-    fn has(&self, bit: u32) -> bool {
-        self.state.load(Acquire) & bit != 0
     }
 
     /// Asks it to end.
     pub(crate) fn cancel(&self) {
-        self.state.fetch_or(CANCELLED, Release);
+        self.state.cancel();
     }
 
     /// Whether it is to end now.
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.state.load(Acquire) & (CANCELLED | CANCEL_DISABLED) == CANCELLED
+        self.state.is_cancelled()
     }
 
     /// Sets whether cancels are disabled, and returns whether they were.
     pub(crate) fn disable_cancel(&self, disable: bool) -> bool {
-        let before = match disable {
-            true => self.state.fetch_or(CANCEL_DISABLED, AcqRel),
-            false => self.state.fetch_and(!CANCEL_DISABLED, AcqRel),
-        };
-        before & CANCEL_DISABLED != 0
+        self.state.disable_cancel(disable)
     }
 }
 
 thread_local! {
     /// The thread that an OS thread of the program is, which is none of this library.
-    static OUTSIDE: Thread = const { Thread::of_main() };
+    #[cfg(not(loom))]
+    static OUTSIDE: Thread = const { Thread::with(State::new(STORED | DETACHED | BEGUN)) };
+    #[cfg(loom)]
+    static OUTSIDE: Thread = Thread::of_main();
 }
 
 /// The calling thread.
@@ -228,8 +218,12 @@ pub(crate) fn create(
     let state = if start.detached { DETACHED } else { 0 };
     let thread = new_block(state);
     id.set(thread);
-    // Outside of jobs it is refused.
-    if start.child_first && global.workers == 1 && begin_jobless(global, thread, start) {
+    // Outside of jobs both are refused.
+    let is_created = match global.workers {
+        1 => start.child_first && begin_jobless(global, thread, start),
+        _ => Thread::leave_to_joiner(global, thread, &start),
+    };
+    if is_created {
         return Ok(());
     }
     let created = create_as_job(global, thread, start);
@@ -248,15 +242,9 @@ fn create_as_job(
     start: Start,
 ) -> Result<(), c_int> {
     let in_job = is_in_job();
-    let (block, sent) = (Block(thread), Sent(start));
-    let spawn = move || {
-        let code = move || run_to_the_end(global, block, sent);
-        // SAFETY: *movable*.
-        unsafe { Spawn::new().spawn_migrating_fiber(start.stack_size, code) }
-    };
     let spawned = match in_job {
-        true => spawn(),
-        false => global.block_on(async { spawn() }),
+        true => spawn(global, thread, start),
+        false => global.block_on(async { spawn(global, thread, start) }),
     };
     let Ok(mut handle) = spawned else {
         // SAFETY: *three holds*: its code was dropped.
@@ -271,6 +259,18 @@ fn create_as_job(
     Ok(())
 }
 
+/// Spawns a thread as a job, in the runtime that the caller works for.
+fn spawn(
+    global: &'static Global,
+    thread: *const Thread,
+    start: Start,
+) -> Result<JoinHandle<()>, SpawnError> {
+    let (block, sent) = (Block(thread), Sent(start));
+    let code = move || run_to_the_end(global, block, sent);
+    // SAFETY: *movable*.
+    unsafe { Spawn::new().spawn_migrating_fiber(start.stack_size, code) }
+}
+
 /// Stores the handle of a thread.
 ///
 /// # Safety
@@ -280,7 +280,7 @@ unsafe fn store(thread: *const Thread, handle: JoinHandle<()>) {
     let this = unsafe { &*thread };
     // SAFETY: nobody else uses it before it is stored.
     unsafe { *this.handle.get() = Some(handle) };
-    if this.set(STORED) {
+    if this.state.set(STORED) {
         // SAFETY: *three holds*.
         unsafe { give_back(thread) };
     }
@@ -289,20 +289,13 @@ unsafe fn store(thread: *const Thread, handle: JoinHandle<()>) {
 /// Begins a thread in the middle of its creator's run, without a job as long as it does not wait. False if that is not
 /// possible here.
 fn begin_jobless(global: &'static Global, thread: *const Thread, start: Start) -> bool {
-    let first = First {
-        global,
-        thread,
-        start,
-    };
-    let argument = ptr::from_ref(&first).cast_mut().cast();
-    // SAFETY: *movable*; each wait of this library is in `across`. It copies what is in this frame before.
-    match around(|| unsafe { run_jobless(start.stack_size, run_first, argument) }) {
+    match run_on_top(global, thread, &start) {
         JoblessRun::Refused => return false,
         // SAFETY: its creator is the caller.
         JoblessRun::Job(handle) => unsafe { store(thread, handle) },
         JoblessRun::Ended => {
             // SAFETY: *three holds*: its creator has not stored its handle.
-            if unsafe { &*thread }.set(STORED | ENDED) {
+            if unsafe { &*thread }.state.set(STORED | ENDED) {
                 // SAFETY: *three holds*.
                 unsafe { give_back(thread) };
             }
@@ -311,26 +304,39 @@ fn begin_jobless(global: &'static Global, thread: *const Thread, start: Start) -
     true
 }
 
-/// What a thread is told that its creator begins.
-#[derive(Clone, Copy)]
+/// Runs a thread in the middle of the caller's run, until it waits or ends.
+#[inline(always)]
+fn run_on_top(global: &'static Global, thread: *const Thread, start: &Start) -> JoblessRun {
+    let first = First {
+        global,
+        thread,
+        function: start.function,
+        argument: start.argument,
+    };
+    let argument: *mut () = ptr::from_ref(&first).cast_mut().cast();
+    let code = (run_first as JoblessCode, argument);
+    // SAFETY: *movable*; each wait of this library is in `across`. It copies what is in this frame before.
+    around_a_begin(|| unsafe { run_jobless(start.stack_size, code, thread.cast()) })
+}
+
+/// What a thread is told that its creator or its joiner begins.
 struct First {
     global: &'static Global,
     thread: *const Thread,
-    start: Start,
+    function: Function,
+    argument: *mut c_void,
 }
 
 /// The code of a thread that its creator begins.
 ///
 /// # Safety
-/// `first` is the creator's [`First`], and the creator waits in [`begin_jobless`] until the thread has ended or waits.
+/// `first` is the caller's [`First`], and the caller waits in [`run_on_top`] until the thread has ended or waits.
 unsafe fn run_first(first: *mut ()) {
-    // SAFETY: its creator waits in `begin_jobless`.
-    let First {
-        global,
-        thread,
-        start,
-    } = unsafe { *first.cast::<First>() };
-    run(global, Block(thread), Sent(start));
+    // SAFETY: the caller waits in `run_on_top`.
+    let first = unsafe { &*first.cast::<First>() };
+    let thread = first.thread;
+    bind_here(first.global);
+    call(thread, first.function, first.argument);
     if !is_jobless() {
         // SAFETY: *three holds*: it is the caller that ends, as a job.
         unsafe { end(thread) };
@@ -346,16 +352,19 @@ fn begin_at_once(thread: *const Thread, handle: &mut JoinHandle<()>) {
     }
     // The creator has used up its turn, so it goes behind all others. The new thread, which is the next to run, may
     // have to wait for others, too, which were woken before.
-    while !thread.has(BEGUN) {
+    while !thread.state.has(BEGUN) {
         across(yield_with_stack);
     }
 }
 
 /// The code of a thread that is a job.
-fn run_to_the_end(global: &'static Global, Block(thread): Block, sent: Sent) {
+fn run_to_the_end(global: &'static Global, Block(thread): Block, Sent(start): Sent) {
     // SAFETY: *three holds*: it has not ended.
-    unsafe { &*thread }.state.fetch_or(BEGUN, Relaxed);
-    run(global, Block(thread), sent);
+    unsafe { &*thread }.state.begin();
+    bind_here(global);
+    with_fiber_word(|word| word.set(thread.cast()));
+    saved::begin();
+    call(thread, start.function, start.argument);
     // SAFETY: *three holds*: it is the caller that ends.
     unsafe { end(thread) };
 }
@@ -366,24 +375,33 @@ fn run_to_the_end(global: &'static Global, Block(thread): Block, sent: Sent) {
 /// *Three holds*: called once.
 unsafe fn end(thread: *const Thread) {
     // SAFETY: *three holds*.
-    if unsafe { &*thread }.set(ENDED) {
+    match unsafe { &*thread }.state.end(runtime::running().is_none()) {
+        AfterEnd::Nothing => {}
         // SAFETY: *three holds*.
-        unsafe { give_back(thread) };
+        AfterEnd::Free => unsafe { give_back(thread) },
+        // SAFETY: its joiner waits until the node is marked, and then frees the thread.
+        AfterEnd::Wake(joiner) => unsafe { &*joiner }.take_and_wake(),
+        // SAFETY: *three holds*.
+        AfterEnd::Keep => unsafe { Thread::keep(thread) },
+    }
+}
+
+/// Binds the OS thread, if the program wants that.
+#[inline(always)]
+fn bind_here(global: &Global) {
+    if !global.cores.is_empty() {
+        bind::bind_here(&global.cores);
     }
 }
 
 /// The code of a thread, up to its end.
-fn run(global: &'static Global, Block(thread): Block, Sent(start): Sent) {
+#[inline(always)]
+fn call(thread: *const Thread, function: Function, argument: *mut c_void) {
     // SAFETY: *three holds*: it has not ended.
     let this = unsafe { &*thread };
-    if !global.cores.is_empty() {
-        bind::bind_here(&global.cores);
-    }
-    with_fiber_word(|word| word.set(thread.cast()));
-    saved::begin();
     let alarm = ForeignException;
     // SAFETY: the program's promise to `myth_create`; *its own*.
-    let result = unsafe { machine::call(start.function, start.argument, this.call.as_ptr()) };
+    let result = unsafe { machine::call(function, argument, this.call.as_ptr()) };
     this.result.set(result);
     if this.keys.are_used() {
         // In a call that `exit` can end, too.

@@ -1,11 +1,11 @@
 //! A jobless run: the code of a thread runs on a stack of its own in the middle of its creator's run, and is no job
 //! before it waits.
 //!
-//! Most threads of a program that forks and joins in depth end without having waited. Such a thread needs neither a
-//! job nor a handle: its creator switches to its stack, and comes back when the code has ended. Until then the running
-//! job is the creator's. Before the code waits, it must become a job ([`become_job`]). From then on everything is as if
-//! the creator had spawned a fiber and had run it nested ([`nested`]): the code
-//! waits as that job, its stack is suspended, and the creator goes on with a handle.
+//! Most threads of a program that forks and joins in depth end without having waited. Such a thread needs neither a job
+//! nor a handle: its creator switches to its stack, and comes back when the code has ended. Until then the running job
+//! is the creator's. Before the code waits, it must become a job ([`about_to_wait`]). From then on everything is as if
+//! the creator had spawned a fiber and had run it nested ([`nested`]): the code waits as that job, its stack is
+//! suspended, and the creator goes on with a handle.
 //!
 //! The code must migrate as [`Migration::Freely`](crate::scheduler::stackful::fiber::Migration) demands.
 //!
@@ -15,6 +15,8 @@
 //!   waits as a job. Until it has become a job, the stack's context has the record's address, and nobody has it later.
 
 #![allow(unsafe_code)]
+
+mod lazy;
 
 use std::{
     any::Any,
@@ -37,10 +39,17 @@ use crate::{
         workers::{
             context::{self, Context, OuterRun, plain_nested_run::PlainNestedRun},
             run_word::RunWord,
+            shared::Shared,
+            worker::Worker,
         },
     },
     stack::{self, Onto, SavedSp, Stack, switch},
 };
+
+pub use crate::queue::sharing::lazy_jobs::{LazyJob, MakeJob};
+pub use lazy::{push_lazy, take_lazy};
+
+use lazy::make_jobs_of_lazy;
 
 /// The code of a jobless run, with the argument that [`run_jobless`] gets. It does not unwind. What its caller promises
 /// is its own affair; [`run_jobless`] passes it on.
@@ -78,11 +87,12 @@ struct Became {
 /// A fiber whose code has begun before it was one.
 type BegunFiber = Fiber<fn(), ()>;
 
-/// Runs `code` with `argument` on a stack of `bytes`, until it ends or waits.
+/// Runs `code` with `argument` on a stack of `bytes`, until it ends or waits. Its [word](crate::with_fiber_word) is
+/// `word`.
 ///
 /// # Safety
 /// `code` may be called with `argument`. It keeps nothing that depends on the OS thread over a call of
-/// [`become_job`], and calls that before each wait. It does not use what is in the frames of the caller after that
+/// [`about_to_wait`], and calls that before each wait. It does not use what is in the frames of the caller after that
 /// call.
 ///
 /// # Aborts
@@ -91,7 +101,11 @@ type BegunFiber = Fiber<fn(), ()>;
 // Not inlined: behind it the caller may switch, and must not keep the address of a thread-local.
 #[track_caller]
 #[inline(never)]
-pub unsafe fn run_jobless(bytes: usize, code: JoblessCode, argument: *mut ()) -> JoblessRun {
+pub unsafe fn run_jobless(
+    bytes: usize,
+    (code, argument): (JoblessCode, *mut ()),
+    word: *const (),
+) -> JoblessRun {
     let cx = context::here();
     let Some(stack) = stack_for(cx, bytes) else {
         return JoblessRun::Refused;
@@ -107,6 +121,7 @@ pub unsafe fn run_jobless(bytes: usize, code: JoblessCode, argument: *mut ()) ->
     // SAFETY: its stack.
     let context = unsafe { stack_context.as_ref() };
     context.migrates.set(true);
+    context.word.set(word);
     context.jobless.set((&raw const record).cast());
     let here = Cell::new(SavedSp::NONE);
     let outer = cx.set_stack_context(context);
@@ -179,10 +194,24 @@ fn has_time(cx: &Context) -> bool {
     let has_time =
         !shared.is_driven() && core.put_off(shared.clock.now()) && core.count_if_allowed();
     drop(core);
+    if worker.has_lazy_jobs() {
+        share_lazy(shared, worker);
+    }
     if has_time {
         cx.refill(shared.config.poll_budget);
     }
     has_time
+}
+
+/// There have been lazy jobs for a row of runs: they are worth the journey to another worker.
+fn share_lazy(shared: &Shared, worker: &Worker) {
+    match worker.sharing.is_shared() {
+        true => shared.wake_one_for_own_ring(),
+        false => {
+            worker.sharing.share();
+            shared.wake_one();
+        }
+    }
 }
 
 /// The first function of the stack.
@@ -201,6 +230,9 @@ extern "C" fn begin(_: usize) -> ! {
 }
 
 /// The code has ended.
+// Inlined: the processor pairs each `ret` with the latest `call`, so a call that does not return would have it expect
+// wrong ones in the creator.
+#[inline(always)]
 fn end(context: &StackContext, result: Result<(), Box<dyn Any + Send>>) -> ! {
     context.has_ended.set(true);
     if let Some(fiber) = NonNull::new(context.fiber.get().cast_mut()) {
@@ -222,12 +254,17 @@ pub fn is_jobless() -> bool {
     context.is_some_and(|context| !context.jobless.get().is_null())
 }
 
-/// Makes a job of the code of a jobless run, which is about to wait. Does nothing elsewhere.
+/// The calling code is about to wait. If it is that of a jobless run, a job is made of it, and of all [lazy
+/// jobs](crate::LazyJob) of the worker.
 #[inline]
-pub fn become_job() {
-    if is_jobless() {
-        become_one(context::again());
+pub fn about_to_wait() {
+    let cx = context::again();
+    // SAFETY: as in `is_jobless`.
+    let context = unsafe { cx.stack_context().as_ref() };
+    if context.is_some_and(|context| !context.jobless.get().is_null()) {
+        become_one(cx);
     }
+    make_jobs_of_lazy(cx);
 }
 
 #[cold]

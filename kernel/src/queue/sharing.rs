@@ -13,6 +13,8 @@
 //! wakes nobody, and a sleeper's last check ignores it: the owner takes it, or else the monitor finds it in one of its
 //! rounds.
 
+pub(crate) mod lazy_jobs;
+
 use crate::sys::{AtomicU8, Ordering};
 
 /// Only the owner takes.

@@ -14,14 +14,14 @@ use std::{
 
 use libc::timespec;
 use weald_fiber::{Prefer, yield_to};
-use weald_kernel::{is_in_job, worker_index};
+use weald_kernel::{is_in_job, worker_index, yield_at_once};
 
 use crate::{
     clock,
     guard::{guard, guard_value},
     machine::Function,
     runtime,
-    saved::across,
+    saved::{across, around},
     settings::ThreadAttributes,
     thread::{self, Start, Thread, TimeLimit},
     wait,
@@ -169,7 +169,14 @@ extern "C" fn myth_yield_ex(option: c_int) {
 }
 
 fn yield_preferring(prefer: Prefer) {
-    guard_value(|| across(|| yield_to(prefer)), ());
+    let is_local = matches!(prefer, Prefer::Fair | Prefer::Local | Prefer::LocalOnly);
+    let act = || {
+        // The commonest yield is asked for first: it finds out by itself that it is one.
+        if !is_local || !around(yield_at_once) {
+            across(|| yield_to(prefer));
+        }
+    };
+    guard_value(act, ());
 }
 
 #[unsafe(no_mangle)]

@@ -1,24 +1,30 @@
 //! Joining a thread, with or without a time limit, and detaching it.
 //!
 //! # Safety
-//! *One joiner*, *three holds*: at the head of [`super`].
+//! *One joiner*, *three holds*: at the head of [`super`]; *lent*: at that of [`crate::queue`].
 
 #![allow(unsafe_code)]
 
 use std::{
     cell::Cell,
     ffi::{c_int, c_void},
-    ptr, thread as os_thread,
+    mem, ptr, thread as os_thread,
     time::{Duration, Instant},
 };
 
-use weald_kernel::{JoinHandle, timeout, yield_with_stack};
+use weald_kernel::{JoinHandle, timeout, wait_until, yield_with_stack};
 
-use super::{DETACHED, ENDED, STORED, Thread, current, give_back};
+use super::{
+    Thread, current, give_back,
+    state::{DETACHED, ENDED, STORED},
+};
 use crate::{
+    queue::Node,
     saved::{across, around},
     wait::wait,
 };
+
+const ENDED_AND_STORED: u32 = STORED | ENDED;
 
 /// How long a joiner waits.
 #[derive(Clone, Copy)]
@@ -45,34 +51,59 @@ pub(crate) unsafe fn join(
 ) -> Result<(), c_int> {
     // SAFETY: the caller's promise; null is nobody's.
     let this = unsafe { thread.as_ref() }.ok_or(libc::EINVAL)?;
+    let has_ended = match this.state.bits() & (STORED | ENDED | DETACHED) {
+        ENDED_AND_STORED => true,
+        // SAFETY: *one joiner*.
+        0 if matches!(limit, TimeLimit::ToTheEnd) => unsafe { Thread::run_lazy(thread) },
+        _ => false,
+    };
+    if has_ended {
+        // SAFETY: the caller's promise; *three holds*.
+        unsafe { take_result(thread, result) };
+        return Ok(());
+    }
     if ptr::eq(this, current()) {
         return Err(libc::EDEADLK);
     }
-    if this.has(DETACHED) {
+    if this.state.has(DETACHED) {
         return Err(libc::EINVAL);
     }
+    // Not taken back: at worst the block is lost when the runtime ends.
+    this.state.note_joiner();
     wait_until_stored(this, limit)?;
     // SAFETY: *one joiner*.
     match unsafe { &mut *this.handle.get() } {
-        Some(handle) if !handle.is_finished() => wait_for(handle, limit)?,
-        Some(_) => {}
+        // Its code may have ended before its job.
+        Some(_) if this.state.has(ENDED) => {}
+        Some(handle) => wait_for(this, handle, limit)?,
         // It has ended without a job.
-        None if this.has(ENDED) => {}
+        None if this.state.has(ENDED) => {}
         None => return Err(libc::EINVAL),
     }
-    if let Some(place) = result {
-        place.set(this.result.get());
-    }
-    // SAFETY: *three holds*: it has ended, and the caller is the one that joins it.
-    unsafe { give_back(thread) };
+    // SAFETY: the caller's promise; *three holds*.
+    unsafe { take_result(thread, result) };
     Ok(())
+}
+
+/// Takes the result of a thread that has ended, and frees it.
+///
+/// # Safety
+/// *Three holds*: the caller is the one that joins it.
+#[inline(always)]
+unsafe fn take_result(thread: *const Thread, result: Option<&Cell<*mut c_void>>) {
+    if let Some(place) = result {
+        // SAFETY: the caller's promise.
+        place.set(unsafe { &*thread }.result.get());
+    }
+    // SAFETY: the caller's promise.
+    unsafe { give_back(thread) };
 }
 
 /// Its creator is about to store the handle, or has let it run first; so it need not have ended.
 fn wait_until_stored(thread: &Thread, limit: TimeLimit) -> Result<(), c_int> {
     /// How long an OS thread of the program pauses, which cannot let others run. A timer might find no free worker.
     const PAUSE: Duration = Duration::from_micros(50);
-    while !thread.has(STORED) {
+    while !thread.state.has(STORED) {
         match limit {
             TimeLimit::None => return Err(libc::EBUSY),
             TimeLimit::Until(Some(deadline)) if Instant::now() >= deadline => {
@@ -88,10 +119,10 @@ fn wait_until_stored(thread: &Thread, limit: TimeLimit) -> Result<(), c_int> {
     Ok(())
 }
 
-fn wait_for(handle: &mut JoinHandle<()>, limit: TimeLimit) -> Result<(), c_int> {
+fn wait_for(thread: &Thread, handle: &mut JoinHandle<()>, limit: TimeLimit) -> Result<(), c_int> {
     match limit {
         TimeLimit::ToTheEnd | TimeLimit::Until(None) => {
-            if around(|| handle.run_if_newest()).is_none() {
+            if around(|| handle.run_if_newest()).is_none() && !wait_for_end(thread) {
                 // How its job ended is the runtime's affair.
                 let _ended = wait(handle);
             }
@@ -105,6 +136,46 @@ fn wait_for(handle: &mut JoinHandle<()>, limit: TimeLimit) -> Result<(), c_int> 
     Ok(())
 }
 
+/// Waits until the code of the thread has ended, which wakes a node in this frame. False outside of jobs: these wait by
+/// the handle, which the end of a runtime wakes, too.
+fn wait_for_end(thread: &Thread) -> bool {
+    let node = Node::new(0);
+    let mut joining = Joining {
+        thread,
+        node: &node,
+        waits: false,
+    };
+    let has_waited = across(|| {
+        wait_until(
+            |waker| {
+                // SAFETY: *lent*: it is the waker of the job in whose frames the node is.
+                unsafe { node.lend_waker(waker) };
+                joining.waits = thread.state.begin_join(&node);
+                joining.waits
+            },
+            || node.is_woken(),
+        )
+    });
+    mem::forget(joining);
+    has_waited
+}
+
+/// Dropped if a wait for the end of a thread unwinds, because the runtime ends.
+struct Joining<'a> {
+    thread: &'a Thread,
+    node: &'a Node,
+    waits: bool,
+}
+
+impl Drop for Joining<'_> {
+    fn drop(&mut self) {
+        if self.waits && self.thread.state.give_join_up(self.node) {
+            // SAFETY: *three holds*: nobody joins it any longer.
+            unsafe { give_back(self.thread) };
+        }
+    }
+}
+
 /// Nobody will join `thread`.
 ///
 /// # Errors
@@ -115,10 +186,10 @@ fn wait_for(handle: &mut JoinHandle<()>, limit: TimeLimit) -> Result<(), c_int> 
 pub(crate) unsafe fn detach(thread: *const Thread) -> Result<(), c_int> {
     // SAFETY: the caller's promise; null is nobody's.
     let this = unsafe { thread.as_ref() }.ok_or(libc::EINVAL)?;
-    if this.has(DETACHED) {
+    if this.state.has(DETACHED) {
         return Err(libc::EINVAL);
     }
-    if this.set(DETACHED) {
+    if this.state.set(DETACHED) {
         // SAFETY: *three holds*.
         unsafe { give_back(thread) };
     }

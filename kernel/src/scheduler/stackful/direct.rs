@@ -213,10 +213,38 @@ impl Context {
 
     #[inline(always)]
     fn settle(&self) {
-        if let Some(left) = self.take_left() {
-            // SAFETY: one runner: that fiber gave up its right to run.
-            run::park_noted(self, unsafe { Runnable::new(left.job) }, left.noted);
+        let Some(left) = self.take_left() else {
+            return;
+        };
+        if left.noted == PollNotes::of_yield() && self.queue_at_once(left.job) {
+            return;
         }
+        // SAFETY: one runner: that fiber gave up its right to run.
+        run::park_noted(self, unsafe { Runnable::new(left.job) }, left.noted);
+    }
+
+    /// Puts a fiber that migrates, and has just yielded here, at the end of the ring, if that is the end of the queue.
+    /// False elsewhere.
+    #[inline(always)]
+    fn queue_at_once(&self, job: JobPtr) -> bool {
+        let (Some((worker, lease)), Some(shared)) = (self.worker(), self.shared()) else {
+            return false;
+        };
+        if shared.injector.len() > 0 {
+            return false;
+        }
+        // SAFETY: *owner*: the worker of this thread's context.
+        let Some(mut core) = (unsafe { worker.core.enter_at_once(lease) }) else {
+            return false;
+        };
+        if core.overflow.len() > 0 || core.ring.push(job.as_raw().as_ptr()).is_err() {
+            return false;
+        }
+        drop(core);
+        if worker.sharing.is_shared() {
+            shared.wake_one_for_own_ring();
+        }
+        true
     }
 
     /// Suspends the stack of the running fiber, which is `job`, as [`suspend`](super::stack_context::suspend) does, if

@@ -42,7 +42,7 @@ pub use in_place::wait_until;
 pub(crate) use patience::Patience;
 pub use shield::CancelShield;
 pub(crate) use shield::{Shield, shield_if_cancelled};
-pub use yields::{yield_to_next_fiber, yield_with_stack};
+pub use yields::{yield_at_once, yield_to_next_fiber, yield_with_stack};
 
 use crate::{
     FEATURES,

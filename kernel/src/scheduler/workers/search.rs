@@ -74,6 +74,9 @@ pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, Ser
         return Err(ServeEnd::Wanted);
     }
     worker_loop.suspects.refresh(&shared.suspects);
+    if worker_loop.worker().has_lazy_jobs() {
+        worker_loop.worker().make_all_lazy(worker_loop.lease())?;
+    }
     adapt(worker_loop);
     spread::share(worker_loop);
     let mut first = FirstOfLook::of(shared, worker_loop.pinned);
@@ -371,8 +374,11 @@ fn search_once(worker_loop: &WorkerLoop<'_>, with_forks: bool) -> Result<Found, 
 
 fn steal_from_ring(worker_loop: &WorkerLoop<'_>, victim: usize) -> Result<bool, Revoked> {
     let victim = &worker_loop.shared.workers[victim];
-    if victim.thief.len() == 0 || !victim.sharing.begin_steal() {
+    if victim.thief.len() == 0 && !victim.has_lazy_jobs() || !victim.sharing.begin_steal() {
         return Ok(false);
+    }
+    if victim.thief.len() == 0 {
+        return Ok(victim.steal_lazy());
     }
     take_half((worker_loop.worker(), worker_loop.lease()), victim)
 }

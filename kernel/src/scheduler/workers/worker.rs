@@ -20,6 +20,7 @@
 #![allow(unsafe_code)]
 
 mod kept;
+mod lazy;
 
 use std::cell::Cell;
 
@@ -56,6 +57,8 @@ pub(crate) struct Worker {
     pub(crate) core: BiasedLock<WorkerCore>,
     /// The end of the ring that other workers steal from.
     pub(crate) thief: ring::RingThief<Header>,
+    /// How many lazy jobs it has. Written under the lock.
+    lazy_count: AtomicUsize,
     /// Whether other workers steal, except for a job that prefers to.
     pub(crate) sharing: Sharing,
     /// What the owner runs; see [`RunWord`].
@@ -77,6 +80,7 @@ impl Worker {
             index,
             core,
             thief,
+            lazy_count: AtomicUsize::new(0),
             sharing: Sharing::new(),
             run: AtomicUsize::new(0),
             owner_thread: AtomicU32::new(0),
@@ -88,7 +92,7 @@ impl Worker {
 
     /// Whether there are jobs that a thief may take. Any thread.
     pub(crate) fn has_open_jobs(&self) -> bool {
-        self.sharing.is_open() && self.thief.len() > 0
+        self.sharing.is_open() && (self.thief.len() > 0 || self.has_lazy_jobs())
     }
 
     /// What the owner runs. Exact for a foreign thread that holds the lock; elsewhere a moment old.

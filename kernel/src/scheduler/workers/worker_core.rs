@@ -55,6 +55,7 @@ use crate::{
     queue::{
         injector::{Injector, JobBatch},
         ring,
+        sharing::lazy_jobs::LazyJobs,
     },
     scheduler::stackful::pinned::PinnedQueue,
     timer::{
@@ -73,6 +74,8 @@ pub(crate) struct WorkerCore {
     /// The overflow queue: jobs on their way to the injector, which takes them in batches. Jobs enter it only while the
     /// ring is full or the injector has jobs; the next look moves them on.
     pub(crate) overflow: JobBatch<Header>,
+    /// Code that becomes jobs only if somebody else than its joiner wants it.
+    pub(crate) lazy: LazyJobs,
     pub(crate) wheel: Wheel,
     /// Callbacks that are ready to run.
     pub(crate) callbacks: EntryQueue,
@@ -93,8 +96,8 @@ pub(crate) struct WorkerCore {
     in_row: u32,
     /// What `until_look` was at the last look.
     allowed: u32,
-    /// Since when looks have been put off, for runs that are nested in each other.
-    put_off: Option<Instant>,
+    /// How looks are put off, for runs that are nested in each other.
+    put_off: Option<PutOff>,
     /// Whether pinned jobs have the turn.
     pinned_turn: bool,
     /// How many more jobs the present turn has.
@@ -102,6 +105,16 @@ pub(crate) struct WorkerCore {
     /// Whether a job from the next slot went behind the others, where thieves can see it; see
     /// [`WorkerCore::made_work_visible`].
     surplus: bool,
+}
+
+/// How a look is put off, in the middle of nested runs.
+#[derive(Clone, Copy)]
+struct PutOff {
+    since: Instant,
+    /// When it was put off again.
+    last: Instant,
+    /// For how many runs.
+    runs: u32,
 }
 
 /// What a take returns.
@@ -146,6 +159,7 @@ impl WorkerCore {
             next: None,
             ring,
             overflow: JobBatch::new(),
+            lazy: LazyJobs::new(),
             wheel: Wheel::new(),
             callbacks: EntryQueue::new(),
             callbacks_turn: false,

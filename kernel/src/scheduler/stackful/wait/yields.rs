@@ -12,7 +12,7 @@ use super::{SavedFlags, block::block_in_place, may_suspend, unwind_if_cancelled}
 use crate::{
     job::{JobPtr, body_bit},
     scheduler::{
-        stackful::stack_context,
+        stackful::stack_context::{self, StackContext},
         workers::context::{self, Context, Left, PollNotes},
     },
     stack::{self, Onto},
@@ -47,6 +47,26 @@ pub fn yield_to_next_fiber() -> bool {
     cx.job().is_some_and(|job| yield_directly(cx, job))
 }
 
+/// As [`yield_to_next_fiber`], for code that migrates, and without the questions that a common yield need not ask.
+/// False also in a [jobless run](crate::run_jobless), or if there are [lazy jobs](crate::LazyJob): then the caller must
+/// say first that it is [about to wait](crate::about_to_wait).
+///
+/// # Panics
+/// As [`yield_with_stack`].
+// Not inlined, as above.
+#[inline(never)]
+pub fn yield_at_once() -> bool {
+    let cx = context::here();
+    let Some(job) = cx.job() else { return false };
+    let is_ready = |own: &StackContext| {
+        own.jobless.get().is_null() && !cx.worker().is_some_and(|it| it.0.has_lazy_jobs())
+    };
+    match cx.plain_migrating() {
+        Some(own) if is_ready(own) => yield_on(cx, own, job),
+        _ => false,
+    }
+}
+
 /// Yields by a direct switch. False if there can be none.
 #[inline(always)]
 fn yield_directly(cx: &Context, job: JobPtr) -> bool {
@@ -71,9 +91,16 @@ fn yield_directly(cx: &Context, job: JobPtr) -> bool {
 #[inline(never)]
 fn yield_migrating(job: JobPtr) -> bool {
     let cx = context::here();
-    let Some(own) = cx.plain_migrating() else {
-        return false;
-    };
+    match cx.plain_migrating() {
+        Some(own) => yield_on(cx, own, job),
+        None => false,
+    }
+}
+
+/// [`yield_migrating`] of the fiber on this stack.
+// Inlined into frames that read a thread-local only before it.
+#[inline(always)]
+fn yield_on(cx: &Context, own: &StackContext, job: JobPtr) -> bool {
     if !cx.noted().leaves_nothing() || cx.is_panicking() {
         return false;
     }

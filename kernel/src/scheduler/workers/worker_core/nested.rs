@@ -3,14 +3,20 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{job::JobPtr, scheduler::workers::worker_core::WorkerCore};
+use crate::{
+    job::JobPtr,
+    scheduler::workers::worker_core::{PutOff, WorkerCore},
+};
 
 /// How long nested runs put looks off. The jobs in which they are nested then yield, and each of them continues by
 /// itself, which costs as much as a dozen nested runs for each. Timers may be late by so much, or by [`RUNS`].
 const PUT_OFF: Duration = Duration::from_micros(500);
 
-/// After so many runs the clock is asked again: each may take long.
+/// After so many runs the clock is asked again: each may take long. While they take less than [`SHORT`] in all, the
+/// clock is asked half as often each time, which takes as long as half a run, down to [`MOST_RUNS`].
 const RUNS: u32 = 8;
+const MOST_RUNS: u32 = 32;
+const SHORT: Duration = Duration::from_micros(10);
 
 impl WorkerCore {
     /// Takes `job` out of the next slot, if it is there and no look is due. Returns whether it did.
@@ -62,15 +68,28 @@ impl WorkerCore {
         }
     }
 
-    /// A look is due in the middle of nested runs, each of which a look would end. Puts it off by [`RUNS`]. False if it
-    /// has been put off for [`PUT_OFF`].
+    /// A look is due in the middle of nested runs, each of which a look would end. Puts it off by [`RUNS`] or more.
+    /// False if it has been put off for [`PUT_OFF`].
     pub(crate) fn put_off(&mut self, now: Instant) -> bool {
-        let since = *self.put_off.get_or_insert(now);
-        if self.allowed == 0 || now.saturating_duration_since(since) >= PUT_OFF {
+        let before = self.put_off.unwrap_or(PutOff {
+            since: now,
+            last: now,
+            runs: RUNS / 2,
+        });
+        let passed = |then: Instant| now.saturating_duration_since(then);
+        if self.allowed == 0 || passed(before.since) >= PUT_OFF {
             return false;
         }
-        self.set_until_look(RUNS);
-        self.put_off = Some(since);
+        let runs = match passed(before.last) < SHORT {
+            true => (before.runs * 2).min(MOST_RUNS),
+            false => RUNS,
+        };
+        self.set_until_look(runs);
+        self.put_off = Some(PutOff {
+            since: before.since,
+            last: now,
+            runs,
+        });
         true
     }
 }

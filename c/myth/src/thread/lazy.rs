@@ -1,0 +1,94 @@
+//! Threads on several workers: mostly no jobs. A thread is left to whoever joins it, who runs it as a call; if its
+//! creator waits, or another worker has nothing to do, a job is made of it ([`weald_kernel::push_lazy`]).
+//!
+//! # Safety
+//! *Three holds*, *one joiner*: at the head of [`super`].
+
+#![allow(unsafe_code)]
+
+use std::mem::offset_of;
+
+use weald_kernel::{JoblessRun, LazyJob, push_lazy, take_lazy};
+
+use super::{Start, Thread, run_on_top, spawn, store};
+use crate::runtime::{self, Global};
+
+impl Thread {
+    /// Leaves a thread to whoever joins it, or to another worker. False if that is not possible here, or if its stack
+    /// is of another size than most, so that the system may refuse it.
+    #[inline(always)]
+    pub(super) fn leave_to_joiner(global: &Global, thread: *const Thread, start: &Start) -> bool {
+        if start.detached || start.stack_size != global.stack_size {
+            return false;
+        }
+        // SAFETY: *three holds*: it has not ended.
+        let this = unsafe { &*thread };
+        // One by one: a copy of what was just written waits until all parts of it are written.
+        this.function.set(Some(start.function));
+        this.argument.set(start.argument);
+        this.stack_size.set(start.stack_size);
+        // SAFETY: *three holds*: the block stays until the thread has ended, for which somebody must take it out.
+        unsafe { push_lazy(&this.lazy, make_job) }
+    }
+
+    /// The joiner of a thread that was left to it runs it, or makes a job of it. True if it has ended without a job, so
+    /// that only the joiner knows it.
+    ///
+    /// # Safety
+    /// *One joiner*: the caller is it.
+    pub(super) unsafe fn run_lazy(thread: *const Thread) -> bool {
+        // SAFETY: the caller's promise.
+        let this = unsafe { &*thread };
+        let Some(global) = runtime::running().filter(|_| take_lazy(&this.lazy)) else {
+            return false;
+        };
+        let Some(start) = left(this, global) else {
+            return false;
+        };
+        match run_on_top(global, thread, &start) {
+            JoblessRun::Ended => return true,
+            // SAFETY: the caller stands for its creator.
+            JoblessRun::Job(handle) => unsafe { store(thread, handle) },
+            // SAFETY: it was taken out above.
+            JoblessRun::Refused => unsafe { make_job(&raw const this.lazy) },
+        }
+        false
+    }
+}
+
+/// What a thread is to do that was left to its joiner. By whoever has taken it out.
+fn left(this: &Thread, global: &Global) -> Option<Start> {
+    Some(Start {
+        function: this.function.get()?,
+        argument: this.argument.get(),
+        stack_size: this.stack_size.get(),
+        detached: false,
+        child_first: global.child_first,
+    })
+}
+
+/// Makes a job of a thread that was left to its joiner. If there is no stack for it, it is left to the worker again.
+///
+/// # Safety
+/// It was, and the caller has taken it out.
+unsafe fn make_job(lazy: *const LazyJob) {
+    // SAFETY: it is in its thread's block.
+    let thread: *const Thread = unsafe { lazy.byte_sub(offset_of!(Thread, lazy)) }.cast();
+    let Some(global) = runtime::running() else {
+        return;
+    };
+    // SAFETY: *three holds*: it has not ended.
+    let Some(start) = left(unsafe { &*thread }, global) else {
+        return;
+    };
+    match spawn(global, thread, start) {
+        // SAFETY: the caller stands for its creator.
+        Ok(handle) => unsafe { store(thread, handle) },
+        Err(_refused) => {
+            // SAFETY: as above.
+            let lazy = unsafe { &*lazy };
+            // SAFETY: as in `leave_to_joiner`. If the runtime ends, those that wait for it are ended in their waits.
+            let _ends = unsafe { push_lazy(lazy, make_job) };
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Lazy jobs: code that its joiner mostly runs by itself ([`crate::queue::sharing::lazy_jobs`]).
+//!
+//! - *created*: [`push_lazy`] gives it to the worker, as the newest of its list;
+//! - *joined there*: [`take_lazy`] takes it back, and the joiner runs it, as a [jobless run](crate::api::jobless);
+//! - *its creator, or any code on that worker, is about to wait*: jobs are made of all ([`make_jobs_of_lazy`]), the
+//!   oldest first;
+//! - *the worker looks around*: the same ([`look`](crate::scheduler::workers::search::look));
+//! - *another worker searches, and the ring is [shared](crate::queue::sharing)*: it takes the oldest, and makes jobs of
+//!   them (`Worker::steal_lazy`). What shares the ring of a worker that computes is what shares it for jobs: a row of
+//!   nested runs ([`has_time`](crate::api::jobless)), or the monitor after a tick.
+//!
+//! So code that nobody joins runs as soon as a job in its place would have.
+
+#![allow(unsafe_code)]
+
+use std::ptr;
+
+use crate::{
+    queue::sharing::lazy_jobs::{LazyJob, MakeJob},
+    scheduler::workers::context::{self, Context},
+};
+
+/// Gives code to the worker of the calling thread. False if there is none, or if the runtime ends: then nothing has
+/// happened.
+///
+/// # Safety
+/// - `lazy` stays where it is until [`take_lazy`] has returned true for it, or a job was made of it.
+/// - `make` may be called with it once, on any thread of the runtime, inside or outside of a job. It does not unwind,
+///   and does not wait.
+#[inline(never)]
+pub unsafe fn push_lazy(lazy: &LazyJob, make: MakeJob) -> bool {
+    let cx = context::here();
+    let (Some((worker, lease)), Some(shared)) = (cx.worker(), cx.shared()) else {
+        return false;
+    };
+    if shared.is_closing() {
+        return false;
+    }
+    // SAFETY: *owner*: the worker of this thread's context.
+    let Some(mut core) = (unsafe { worker.core.enter_at_once(lease) }) else {
+        return false;
+    };
+    // SAFETY: the caller's promise.
+    unsafe { worker.push_lazy(&mut core, lazy, make) };
+    true
+}
+
+/// Takes code back, whichever worker of the caller's runtime has it. False if somebody makes, or has made, a job of it,
+/// and on threads that do not work for a runtime.
+#[inline(never)]
+pub fn take_lazy(lazy: &LazyJob) -> bool {
+    let cx = context::here();
+    let worker = cx
+        .shared()
+        .zip(lazy.place())
+        .and_then(|(shared, place)| shared.workers.get(place));
+    let Some(worker) = worker else {
+        return false;
+    };
+    match cx.worker() {
+        Some((own, lease)) if ptr::eq(own, worker) => {
+            // SAFETY: *owner*: the worker of this thread's context.
+            let entered = unsafe { worker.core.enter(lease) };
+            entered.is_ok_and(|mut core| worker.remove_lazy(&mut core, lazy))
+        }
+        _ => worker.remove_lazy(&mut worker.core.enter_foreign(), lazy),
+    }
+}
+
+/// Makes jobs of all lazy jobs of the caller's worker, because what runs there is about to wait.
+#[inline(always)]
+pub(super) fn make_jobs_of_lazy(cx: &Context) {
+    if let Some((worker, lease)) = cx.worker()
+        && worker.has_lazy_jobs()
+    {
+        // If the lease was revoked, the worker's next owner makes them.
+        let _revoked = worker.make_all_lazy(lease);
+    }
+}
