@@ -10,7 +10,7 @@ use crate::params::Params;
 pub(super) fn rows(level: Level) -> Vec<Row> {
     let groups = [
         quicksort(level),
-        counted("fib", of(level, &[22], &[22, 27, 38])),
+        counted("fib", of(level, &[22], &[22, 27, 35, 38])),
         counted("nqueens", of(level, &[8], &[8, 12])),
         after_a_pause(),
         tree_search(level),
