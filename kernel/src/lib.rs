@@ -242,11 +242,11 @@ mod api {
     pub(crate) mod wanted;
 }
 
-// Observation: metrics, waiting jobs, stack overflows, panics.
+// Observation: metrics, waiting jobs, stack overflows, aborts, panics.
 mod observe {
     pub(crate) mod metrics;
-    pub(crate) mod overflow;
     pub(crate) mod panics;
+    pub(crate) mod signals;
     pub(crate) mod waits;
 }
 

@@ -14,7 +14,8 @@ use crate::{
     memory,
     observe::{
         metrics::Metrics,
-        overflow, panics,
+        panics,
+        signals::{abort, overflow},
         waits::{Waits, circles::Circles},
     },
     report,
@@ -284,6 +285,7 @@ pub(crate) fn new_shared(
 ) -> Result<(Arc<Shared>, Vec<Handoff>), BuildError> {
     sync_hooks::install();
     overflow::install();
+    abort::install();
     panics::install();
     report::start();
     Shared::new(config, clock).map_err(|_| BuildError::TooManyRuntimes)

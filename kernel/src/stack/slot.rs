@@ -1,7 +1,7 @@
 //! Stacks of our own: memory on which code runs and can be suspended.
 //!
 //! A stack is a slot of address space whose size is a power of two. Its lowest page is the guard: touching
-//! it is a fault, which [`crate::observe::overflow`] turns into a message that names the job. Pages are committed
+//! it is a fault, which [`crate::observe::signals::overflow`] turns into a line that names the job. Pages are committed
 //! when they are first touched, so a stack costs only the memory that was used.
 //!
 //! ```text

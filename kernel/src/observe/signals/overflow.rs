@@ -7,18 +7,11 @@
 
 #![allow(unsafe_code)]
 
-use std::{
-    fmt::{self, Write},
-    mem, ptr,
-    sync::OnceLock,
-};
+use std::{fmt::Write, mem, ptr, sync::OnceLock};
 
 use crate::{
-    job::Header,
-    scheduler::{
-        stackful::stack_context::StackKind,
-        workers::context::{self, Context},
-    },
+    observe::signals::{SignalLine, abort, write_unit},
+    scheduler::{stackful::stack_context::StackKind, workers::context},
     stack::PAGE,
 };
 
@@ -53,6 +46,7 @@ extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
     let address = unsafe { info_ref.si_addr() }.addr();
     if is_in_our_guard(address) {
         print_overflow();
+        abort::is_explained();
         // SAFETY: `abort` is async-signal-safe.
         unsafe { libc::abort() };
     }
@@ -72,7 +66,7 @@ fn is_in_our_guard(address: usize) -> bool {
 /// Prints which job overflowed its stack.
 fn print_overflow() {
     let cx = context::here();
-    let mut line = MessageLine::default();
+    let mut line = SignalLine::default();
     // SAFETY: as in `is_in_our_guard`.
     let stack_context = unsafe { &*cx.stack_context() };
     let size = stack_context.stack().size();
@@ -83,44 +77,6 @@ fn print_overflow() {
     let _cut = write_unit(&mut line, cx);
     let _cut = line.write_str(advice(stack_context.kind));
     line.print();
-}
-
-/// Names what the thread runs: its job; or, in a part of a fork, the fork and the job that forked.
-fn write_unit(line: &mut MessageLine, cx: &Context) -> fmt::Result {
-    let fork = cx.thread_fork();
-    // SAFETY: the thread runs the job, which is alive.
-    let job = cx.job().map(|job| unsafe { job.header() });
-    let Some(job) = job.filter(|job| !job.is_part()) else {
-        let Some(fork) = fork else { return Ok(()) };
-        write!(line, " in a part of the fork at {}", fork.site())?;
-        // SAFETY: the job waits for what it forked, and so is alive.
-        let forked_by = fork.root_job().map(|job| unsafe { job.header() });
-        let Some(forked_by) = forked_by else {
-            return Ok(());
-        };
-        line.write_str(", forked by ")?;
-        return write_job(line, forked_by);
-    };
-    line.write_str(" in ")?;
-    write_job(line, job)
-}
-
-fn write_job(line: &mut MessageLine, job: &Header) -> fmt::Result {
-    let named = job.extensions.try_with(|extensions| {
-        if let Some(unit) = extensions.running_unit {
-            return Some(write!(line, "`{unit}`, spawned at {}", unit.site));
-        }
-        let name = extensions.name.as_deref()?;
-        Some(write!(
-            line,
-            "`{name}`, spawned at {}",
-            job.extensions.site()
-        ))
-    });
-    match named.flatten() {
-        Some(written) => written,
-        None => write!(line, "an unnamed job, spawned at {}", job.extensions.site()),
-    }
 }
 
 /// What the user can do about the overflow.
@@ -158,37 +114,5 @@ fn forward(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) 
             // SAFETY: `SIG_DFL` is a valid action.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
-    }
-}
-
-/// A line of bounded length.
-struct MessageLine {
-    text: [u8; 1024],
-    len: usize,
-}
-
-impl Default for MessageLine {
-    fn default() -> MessageLine {
-        MessageLine {
-            text: [0; 1024],
-            len: 0,
-        }
-    }
-}
-
-impl fmt::Write for MessageLine {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let room = &mut self.text[self.len..];
-        let count = text.len().min(room.len());
-        room[..count].copy_from_slice(&text.as_bytes()[..count]);
-        self.len += count;
-        Ok(())
-    }
-}
-
-impl MessageLine {
-    fn print(&self) {
-        // SAFETY: the text is valid, and `write` is async-signal-safe. A failure changes nothing.
-        let _written = unsafe { libc::write(2, self.text.as_ptr().cast(), self.len) };
     }
 }
