@@ -265,7 +265,7 @@ pub mod callback {
     mod start;
 
     pub use group::{CallbackPanic, Owner};
-    pub use plain::{Next, once, rounds, rounds_from};
+    pub use plain::{Next, once, rounds, rounds_as};
     pub use start::{Handle, When};
 
     pub(crate) use runner::Runners;

@@ -17,7 +17,7 @@ mod thread;
 use std::{collections::BTreeMap, fmt, panic::Location, sync::Arc};
 
 use isolated::{Isolated, isolate};
-use thread::{Thread, ThreadEvent};
+use thread::{Thread, ThreadEvent, ThreadOrigin};
 use weald_kernel::{JobName, SpawnError, callback::Owner};
 use weald_sync::oneshot;
 
@@ -65,11 +65,7 @@ type Tell<T> = Box<dyn FnOnce(T) + Send>;
 
 /// A message to the receptor's process.
 enum Request<M> {
-    Spawn(
-        &'static Location<'static>,
-        Isolated<Run<M>>,
-        Isolated<Tell<Id>>,
-    ),
+    Spawn(ThreadOrigin<M>, Isolated<Run<M>>, Isolated<Tell<Id>>),
     Send(
         Id,
         Isolated<ThreadEvent<M>>,
@@ -133,8 +129,8 @@ impl<M: Send + 'static> Receptor<M> {
         })
     }
 
-    /// Runs `run` as a thread of its own. Never waits; callable from any thread. Reports name the thread by the line
-    /// of this call.
+    /// Runs `run` as a thread of its own. Never waits; callable from any thread. Reports name the thread by the type
+    /// of `run` and the line of this call.
     #[track_caller]
     pub fn spawn(&self, run: impl FnOnce(&Itself<M>) + Send + 'static) {
         self.spawn_and_tell(run, drop);
@@ -172,15 +168,16 @@ impl<M: Send + 'static> Receptor<M> {
         self.spawn_at(Location::caller(), run, tell);
     }
 
-    fn spawn_at(
+    fn spawn_at<R: FnOnce(&Itself<M>) + Send + 'static>(
         &self,
         site: &'static Location<'static>,
-        run: impl FnOnce(&Itself<M>) + Send + 'static,
+        run: R,
         tell: impl FnOnce(Id) + Send + 'static,
     ) {
+        let origin = ThreadOrigin::of::<R>(site);
         let (run, tell): (Run<M>, Tell<Id>) = (Box::new(run), Box::new(tell));
         let (run, tell) = (Isolated::new(run), Isolated::new(tell));
-        self.pid.send(Request::Spawn(site, run, tell));
+        self.pid.send(Request::Spawn(origin, run, tell));
     }
 
     /// Sends `message` to a thread, whose handler is called with it. If the id is unknown, the message is dropped.
@@ -272,10 +269,10 @@ struct Threads<M> {
 impl<M: Send + 'static> Threads<M> {
     fn accept(&mut self, request: Request<M>) {
         match request {
-            Request::Spawn(site, run, tell) => {
+            Request::Spawn(origin, run, tell) => {
                 let id = Id(self.next);
                 self.next += 1;
-                let thread = Arc::new(Thread::new(site));
+                let thread = Arc::new(Thread::new(origin));
                 self.alive.insert(id, thread.clone());
                 call(tell, id);
                 let event = ThreadEvent::Run(run.into_inner());

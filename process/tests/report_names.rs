@@ -13,13 +13,14 @@ use reports::{Report, collect_reports, reports};
 use tools::{runtime, until, watch};
 use weald_process::{callback, receptor::Receptor};
 
-/// Waits for the monitor's report that names `site`, a line of this file; it names none of Weald's.
-fn reported(site: u32) {
+/// Waits for the monitor's report that names `site`, a line of this file; it names none of Weald's. Returns its text.
+fn reported(site: u32) -> String {
     let site = format!("spawned at process/tests/report_names.rs:{site}:");
     until(|| !reports("weald::monitor", &site).is_empty());
     let Report { level, text, .. } = reports("weald::monitor", &site).remove(0);
     assert_eq!(level, tracing::Level::WARN);
     assert!(!text.contains("/src/"), "{text}");
+    text
 }
 
 /// A closure that blocks until the sender is dropped.
@@ -28,6 +29,10 @@ fn blocks() -> (mpsc::Sender<()>, impl FnMut() + Send + 'static) {
     (release, move || {
         let _released = blocked.recv();
     })
+}
+
+fn named_by_its_code(text: String) {
+    assert!(text.contains("`callback report_names::"), "{text}");
 }
 
 #[test]
@@ -41,7 +46,7 @@ fn a_thread_of_a_receptor_is_named_by_the_line_that_spawned_it() {
         receptor.spawn(move |_| block());
         line!() - 1
     });
-    reported(site);
+    named_by_its_code(reported(site));
     drop(release);
     let (release, mut block) = blocks();
     let site = runtime.block_on(async {
@@ -53,7 +58,7 @@ fn a_thread_of_a_receptor_is_named_by_the_line_that_spawned_it() {
         receptor.try_send(id, ()).await.unwrap();
         line!() - 2
     });
-    reported(site);
+    named_by_its_code(reported(site));
     drop(release);
 }
 
@@ -85,7 +90,7 @@ fn a_callback_is_named_by_the_line_that_started_it() {
     for start in starts {
         let (release, block) = blocks();
         let site = runtime.block_on(async { start(begin, Box::new(block)) });
-        reported(site);
+        let _text = reported(site);
         drop(release);
     }
     runtime.shutdown(Duration::ZERO);

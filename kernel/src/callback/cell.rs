@@ -18,6 +18,7 @@
 use std::{
     alloc::Layout,
     cell::UnsafeCell,
+    marker::PhantomData,
     mem::{ManuallyDrop, needs_drop, offset_of},
     panic::{AssertUnwindSafe, Location, catch_unwind},
     ptr::NonNull,
@@ -104,8 +105,14 @@ pub(super) trait Closure: Send + 'static {
 
 /// A closure that runs once.
 pub(super) struct RunOnce<F>(pub(super) F);
-/// A closure that runs in rounds.
-pub(super) struct RunRounds<F>(pub(super) F);
+/// A closure that runs in rounds, under the name of the type `N`.
+pub(super) struct RunRounds<F, N = F>(F, PhantomData<fn(N)>);
+
+impl<F, N> RunRounds<F, N> {
+    pub(super) fn new(run: F) -> RunRounds<F, N> {
+        RunRounds(run, PhantomData)
+    }
+}
 
 impl<F: FnOnce() + Send + 'static> Closure for RunOnce<F> {
     const RUNS_ONCE: bool = true;
@@ -122,18 +129,18 @@ impl<F: FnOnce() + Send + 'static> Closure for RunOnce<F> {
     }
 }
 
-impl<F: FnMut() -> Next + Send + 'static> Closure for RunRounds<F> {
+impl<F: FnMut() -> Next + Send + 'static, N: 'static> Closure for RunRounds<F, N> {
     const RUNS_ONCE: bool = false;
 
     unsafe fn run(body: NonNull<Self>) -> Next {
         let mut body = body;
         // SAFETY: the caller's promise.
-        let RunRounds(run) = unsafe { body.as_mut() };
+        let RunRounds(run, _) = unsafe { body.as_mut() };
         run()
     }
 
     fn name() -> &'static str {
-        std::any::type_name::<F>()
+        std::any::type_name::<N>()
     }
 }
 

@@ -44,17 +44,17 @@ pub fn once(owner: Owner, when: When, run: impl FnOnce() + Send + 'static) -> Ha
 #[inline]
 #[track_caller]
 pub fn rounds(owner: Owner, when: When, run: impl FnMut() -> Next + Send + 'static) -> Handle {
-    rounds_from(Location::caller(), owner, when, run)
+    start(owner, when, Location::caller(), RunRounds::<_>::new(run))
 }
 
-/// As [`rounds`], for code that starts a callback for someone else: reports name `site` as the place where it was
-/// started.
+/// As [`rounds`], for code that starts a callback for someone else: reports name `N`, the type of that one's code, and
+/// `site` as the place where it was started.
 #[inline]
-pub fn rounds_from(
+pub fn rounds_as<N: 'static>(
     site: &'static Location<'static>,
     owner: Owner,
     when: When,
     run: impl FnMut() -> Next + Send + 'static,
 ) -> Handle {
-    start(owner, when, site, RunRounds(run))
+    start(owner, when, site, RunRounds::<_, N>::new(run))
 }

@@ -11,7 +11,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use weald_kernel::callback::{Next, Owner, When, rounds_from};
+use weald_kernel::callback::{Next, Owner, When, rounds_as};
 
 use super::{Itself, Run, isolated::Isolated};
 
@@ -28,8 +28,23 @@ pub(super) enum ThreadEvent<M> {
 /// A callback thread; see the head of this file.
 pub(super) struct Thread<M> {
     state: Mutex<State<M>>,
-    /// Where the user's code started the thread, for reports.
+    origin: ThreadOrigin<M>,
+}
+
+/// Where the user's code started a thread, for reports, and what starts a callback under the name of that code.
+pub(super) struct ThreadOrigin<M> {
     site: &'static Location<'static>,
+    start: fn(&'static Location<'static>, Itself<M>, Owner),
+}
+
+impl<M: Send + 'static> ThreadOrigin<M> {
+    /// A thread whose closure has the type `R`, and was given at `site`.
+    pub(super) fn of<R: 'static>(site: &'static Location<'static>) -> ThreadOrigin<M> {
+        let start = |site, itself, owner| {
+            rounds_as::<R>(site, owner, When::Ready, move || round(&itself)).detach();
+        };
+        ThreadOrigin { site, start }
+    }
 }
 
 struct State<M> {
@@ -40,7 +55,7 @@ struct State<M> {
 }
 
 impl<M> Thread<M> {
-    pub(super) fn new(site: &'static Location<'static>) -> Thread<M> {
+    pub(super) fn new(origin: ThreadOrigin<M>) -> Thread<M> {
         let state = State {
             events: VecDeque::new(),
             handler: None,
@@ -49,7 +64,7 @@ impl<M> Thread<M> {
         };
         Thread {
             state: Mutex::new(state),
-            site,
+            origin,
         }
     }
 
@@ -110,8 +125,8 @@ pub(super) fn push<M: Send + 'static>(
         return;
     }
     drop(state);
-    let site = itself.thread.site;
-    rounds_from(site, owner, When::Ready, move || round(&itself)).detach();
+    let ThreadOrigin { site, start } = itself.thread.origin;
+    start(site, itself, owner);
 }
 
 /// Handles one event.
