@@ -9,8 +9,8 @@
 //! which writes. A clone reads and copies only the cells of its own `present`, and thus never one that is being
 //! written. A clone passes from one thread to another in a way that also passes on what was written before. `counted`
 //! has the bits of the cells that must be dropped; only the only clone fills a cell with such a value. The last clone
-//! to go drops them (see `shared`). A [`Filling`] has the only clone and gives it out at the end, so it notes what is
-//! claimed then, and what must be dropped at once.
+//! to go drops them (see `shared`). A `Filling` has the only clones of two blocks and gives them out at the end, so
+//! it notes what is claimed then, and what must be dropped at once.
 
 #![allow(unsafe_code)]
 
@@ -159,9 +159,27 @@ impl<P, C> Cells<P, C> {
 
     /// The place of a cell, which is in the block if `at` is below the capacity.
     #[inline]
-    fn cell(&self, at: usize) -> *mut Item<P, C> {
+    pub(crate) fn cell(&self, at: usize) -> *mut Item<P, C> {
         let first = self.block.as_ptr().wrapping_add(1).cast::<Item<P, C>>();
         first.wrapping_add(at)
+    }
+
+    /// These cells, which nobody shares yet and which are filled.
+    #[inline]
+    pub(crate) fn with_filled(mut self, filled: u16) -> Self {
+        self.header().claimed.store(filled, Ordering::Relaxed);
+        self.present = filled;
+        self
+    }
+
+    /// Notes whether a cell of a block, which nobody shares yet, must be dropped.
+    #[cold]
+    pub(crate) fn note_counted(&self, at: usize, is_counted: bool) {
+        let counted = &self.header().counted;
+        match is_counted {
+            true => counted.fetch_or(1 << at, Ordering::Relaxed),
+            false => counted.fetch_and(!(1 << at), Ordering::Relaxed),
+        };
     }
 
     #[inline]
@@ -305,77 +323,6 @@ impl<P: Copy, C: Clone> Cells<P, C> {
             copy.set(at, item.expect("a counted item is in its cell"));
         }
         copy
-    }
-}
-
-/// [`CELLS`] cells that their only owner fills before anybody shares them. Filling a cell of [`Cells`] asks whether the
-/// block is shared, and claims the cell; here neither is needed.
-///
-/// ```
-/// use weald_memory::{Filling, Item};
-///
-/// let mut filling = Filling::<u64, String>::new();
-/// filling.put(5, Item::Counted("text".into()));
-/// filling.put(2, Item::Plain(7));
-/// *filling.plain_mut(2).unwrap() += 1;
-/// assert_eq!(filling.finish().get(2), Some(&Item::Plain(8)));
-/// ```
-#[derive(Debug)]
-pub struct Filling<P, C>(Cells<P, C>);
-
-impl<P: Copy, C: Clone> Filling<P, C> {
-    /// No items.
-    #[inline]
-    pub fn new() -> Self {
-        Self(Cells::new(CELLS))
-    }
-
-    /// Fills a cell, which is empty.
-    ///
-    /// # Panics
-    /// If it is not, or if there is no such cell: `at` is [`CELLS`] or more.
-    #[inline(always)]
-    pub fn put(&mut self, at: usize, item: Item<P, C>) {
-        assert!(at < CELLS, "a block has sixteen cells");
-        let bit = 1_u16 << at;
-        assert!(self.0.present & bit == 0, "the cell is filled");
-        if matches!(item, Item::Counted(_)) {
-            self.note_counted(bit);
-        }
-        // SAFETY: the block has this cell, nothing is in it, and nobody else has the block.
-        unsafe { self.0.cell(at).write(item) };
-        self.0.present |= bit;
-    }
-
-    #[cold]
-    fn note_counted(&self, bit: u16) {
-        self.0.header().counted.fetch_or(bit, Ordering::Relaxed);
-    }
-
-    /// The plain data in a cell, to be changed in place.
-    #[inline]
-    pub fn plain_mut(&mut self, at: usize) -> Option<&mut P> {
-        self.0.plain_mut(at)
-    }
-
-    /// Empties a cell, and returns what it held.
-    #[inline]
-    pub fn take(&mut self, at: usize) -> Option<Item<P, C>> {
-        self.0.take(at)
-    }
-
-    /// The cells, which can be shared from now on.
-    #[inline]
-    pub fn finish(self) -> Cells<P, C> {
-        let claimed = &self.0.header().claimed;
-        claimed.store(self.0.present, Ordering::Relaxed);
-        self.0
-    }
-}
-
-impl<P: Copy, C: Clone> Default for Filling<P, C> {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

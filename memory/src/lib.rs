@@ -4,8 +4,8 @@
 //!   first otherwise.
 //! - [`SharedEither`] is nothing, or a counted pointer to a value of one of two types, in one word.
 //! - [`Cells`] are up to sixteen small values in one counted block. Plain data is copied with the block, by one
-//!   copy of memory; only the other values are looked at when the block is copied or freed. A [`Filling`] is such a
-//!   block before anybody shares it.
+//!   copy of memory; only the other values are looked at when the block is copied or freed. A [`Filling`] is two such
+//!   blocks before anybody shares them.
 //! - A [`Slot`] has the newest of a sequence of values: any thread loads it while others replace it.
 //!
 //! Blocks come from slabs that every thread has of its own, one for each size. A free block costs one word, and a
@@ -21,6 +21,7 @@ mod pool;
 
 // The contents of blocks.
 mod cells;
+mod filling;
 mod shared;
 mod shared_either;
 mod slot;
@@ -29,7 +30,8 @@ mod slot;
 #[cfg(all(test, loom))]
 mod models;
 
-pub use cells::{CELLS, Cells, Filling, Item};
+pub use cells::{CELLS, Cells, Item};
+pub use filling::Filling;
 pub use pool::trim;
 pub use shared::Shared;
 pub use shared_either::{Either, SharedEither};

@@ -13,7 +13,7 @@ use crate::children::Children;
 use crate::id::{Ids, Mark, NodeId};
 use crate::key;
 use crate::leaf::{Leaf, NewLeaf};
-use crate::record::{Place, Record};
+use crate::record::Near;
 use crate::subtree::{Parts, Subtree};
 use crate::tree::Tree;
 
@@ -44,6 +44,7 @@ pub struct Builder {
     open: Vec<Open>,
     /// Children of open nodes that do not form a run, those of the innermost node last.
     listed: Vec<NodeId>,
+    /// The nodes in full leaves.
     len: u64,
 }
 
@@ -53,9 +54,11 @@ struct Open {
     /// How many leaves were full when its record was written.
     full: usize,
     count: u32,
-    first: u64,
-    /// Where its children begin in `listed`, once they no longer form a run.
-    listed_from: Option<usize>,
+    /// The id with which its children go on being a run, which its first child mostly has; 0, once they no longer form
+    /// one.
+    next: u64,
+    /// Where its children begin in `listed`, if they do not.
+    listed_from: usize,
 }
 
 impl Tree {
@@ -78,16 +81,15 @@ impl Builder {
         let mut builder = Self {
             ids: ids.clone(),
             mark: ids.mark(),
-            leaf: NewLeaf::new(),
+            leaf: NewLeaf::new(id.slot()),
             number: id.leaf(),
             spare,
             full: Vec::new(),
-            open: Vec::new(),
+            open: vec![Open::new(id, 0)],
             listed: Vec::new(),
             len: 0,
         };
-        builder.write(id, Place::of_root(id), root);
-        builder.open.push(Open::new(id, 0));
+        builder.write(Near::alone(id, key::nth(0)), root);
         builder
     }
 
@@ -111,12 +113,10 @@ impl Builder {
             self.next_leaf();
         }
         let id = NodeId::at(self.spare.start);
-        let above = self
-            .open
-            .last_mut()
-            .expect("the root is open until the end");
-        let place = above.adopt(id, &mut self.listed);
-        self.write(id, place, attributes);
+        let above = self.open.last_mut();
+        let above = above.expect("the root is open until the end");
+        let links = above.adopt(id, &mut self.listed);
+        self.write(links, attributes);
         id
     }
 
@@ -137,12 +137,13 @@ impl Builder {
             self.close_innermost();
         }
         self.ids.give_back(self.spare);
+        let len = self.len + self.leaf.len();
         let mut last = self.leaf.finish();
         last.fit();
         self.full.push((self.number, Shared::new(last)));
         Subtree(Arc::new(Parts {
             root,
-            len: self.len,
+            len,
             ids: self.ids,
             leaves: self.full,
         }))
@@ -151,75 +152,86 @@ impl Builder {
     // Inlined into the caller, so that attributes are written in their final place: copying what was just
     // written byte by byte stalls the processor for longer than everything else here takes.
     #[inline(always)]
-    fn write(&mut self, id: NodeId, place: Place, attributes: Attributes) {
-        self.leaf.put(id.slot(), Record::new(place, attributes));
+    fn write(&mut self, links: Near, attributes: Attributes) {
+        self.leaf.push(links, attributes);
         self.spare.start += 1;
-        self.len += 1;
     }
 
     #[cold]
     fn next_leaf(&mut self) {
         self.spare = self.ids.take_leaf();
-        let full = std::mem::replace(&mut self.leaf, NewLeaf::new()).finish();
-        self.full.push((self.number, Shared::new(full)));
-        self.number = NodeId::at(self.spare.start).leaf();
+        let id = NodeId::at(self.spare.start);
+        let full = std::mem::replace(&mut self.leaf, NewLeaf::new(id.slot()));
+        self.len += full.len();
+        self.full.push((self.number, Shared::new(full.finish())));
+        self.number = id.leaf();
     }
 
     #[inline]
     fn close_innermost(&mut self) {
-        let Some(node) = self.open.pop() else { return };
-        let children = match node.listed_from {
-            _ if node.count == 0 => return,
-            None => Children::Run {
-                count: node.count,
-                first: NodeId::at(node.first),
-            },
-            Some(from) => {
-                let children = Children::from_list(&self.listed[from..]);
-                self.listed.truncate(from);
-                children
+        let Some(node) = self.open.last() else { return };
+        // Field by field, for the reason of `write`.
+        let (id, full) = (node.id, self.full.get_mut(node.full));
+        match (node.count, node.next) {
+            (0, _) => {}
+            (_, 0) => {
+                let children = Children::from_list(&self.listed[node.listed_from..]);
+                self.listed.truncate(node.listed_from);
+                match full {
+                    Some((_, full)) => full.own().set_children(id, children),
+                    None => self.leaf.set_children(id, children),
+                }
             }
-        };
-        match self.full.get_mut(node.full) {
-            Some((_, full)) => full.own().set_children(node.id, children),
-            None => self.leaf.set_children(node.id, children),
+            (count, next) => {
+                let run = (NodeId::at(next - u64::from(count)), count);
+                match full {
+                    Some((_, full)) => full.own().adopt(id, 0, run),
+                    None => self.leaf.adopt(id, run),
+                }
+            }
         }
+        self.open.pop();
     }
 }
 
 impl Open {
+    #[inline(always)]
     fn new(id: NodeId, full: usize) -> Self {
         Self {
             id,
             full,
             count: 0,
-            first: 0,
-            listed_from: None,
+            next: id.get() + 1,
+            listed_from: 0,
         }
     }
 
-    /// Adds a child and returns its place.
+    /// Adds a child and returns its links.
     #[inline(always)]
-    fn adopt(&mut self, child: NodeId, listed: &mut Vec<NodeId>) -> Place {
+    fn adopt(&mut self, child: NodeId, listed: &mut Vec<NodeId>) -> Near {
+        match child.get() == self.next {
+            true => self.next += 1,
+            false => self.go_on_elsewhere(child, listed),
+        }
         let index = u64::from(self.count);
+        let count = self.count.checked_add(1);
+        self.count = count.expect("a node has less than 2³² children");
+        Near::alone(self.id, key::nth(index))
+    }
+
+    /// Notes a child that does not follow the one before it, or that is the first one.
+    #[inline(never)]
+    fn go_on_elsewhere(&mut self, child: NodeId, listed: &mut Vec<NodeId>) {
         if self.count == 0 {
-            self.first = child.get();
+            self.next = child.get() + 1;
+            return;
         }
-        let is_run = self.listed_from.is_none() && self.first + index == child.get();
-        if !is_run {
-            if self.listed_from.is_none() {
-                self.listed_from = Some(listed.len());
-                listed.extend((self.first..self.first + index).map(NodeId::at));
-            }
-            listed.push(child);
+        if self.next > 0 {
+            self.listed_from = listed.len();
+            let before = self.next - u64::from(self.count)..self.next;
+            listed.extend(before.map(NodeId::at));
+            self.next = 0;
         }
-        self.count = self
-            .count
-            .checked_add(1)
-            .expect("a node has less than 2³² children");
-        Place::Word {
-            parent: self.id,
-            word: key::nth(index),
-        }
+        listed.push(child);
     }
 }

@@ -9,10 +9,10 @@
 //! - A builder fills a leaf that no version has yet ([`NewLeaf`]), which is cheaper.
 
 use bytemuck::TransparentWrapper;
-use weald_memory::{CELLS, Cells, Filling};
+use weald_memory::{CELLS, Cells, Filling, Item};
 
 use crate::attributes::{Attributes, List};
-use crate::children::Children;
+use crate::children::{Children, Listing};
 use crate::id::{LEAF_BITS, NodeId};
 use crate::inline::Inline;
 use crate::record::{Far, Links, Near, Place, Record};
@@ -132,10 +132,7 @@ impl Leaf {
     /// Sets the children of a node that has none.
     #[inline]
     pub(crate) fn set_children(&mut self, id: NodeId, children: Children) {
-        match children {
-            Children::Run { count, first } => self.adopt(id, 0, (first, count)),
-            _ => self.change_links(id, |_, none| *none = children),
-        }
+        self.change_links(id, |_, none| *none = children);
     }
 
     #[inline]
@@ -170,25 +167,42 @@ impl Leaf {
 /// A leaf that a builder fills.
 pub(crate) struct NewLeaf {
     shape: Shape,
-    links: Filling<Near, Far>,
-    attributes: Filling<Inline, List>,
+    records: Filling<Near, Far, Inline, List>,
 }
 
 impl NewLeaf {
-    pub(crate) fn new() -> Self {
+    /// A leaf whose first record goes into this slot.
+    pub(crate) fn new(first: usize) -> Self {
         Self {
             shape: Shape::EMPTY,
-            links: Filling::new(),
-            attributes: Filling::new(),
+            records: Filling::new(first),
         }
     }
 
-    /// Adds the record of a node without children.
+    /// How many records it has.
+    pub(crate) fn len(&self) -> u64 {
+        self.records.filled() as u64
+    }
+
+    /// Adds the record of a node without children in the next slot.
     #[inline(always)]
-    pub(crate) fn put(&mut self, slot: usize, record: Record) {
-        self.links.put(slot, Links::peel(record.links));
-        self.attributes
-            .put(slot, Attributes::peel(record.attributes));
+    pub(crate) fn push(&mut self, links: Near, attributes: Attributes) {
+        self.records.push(links, Attributes::peel(attributes));
+    }
+
+    #[inline]
+    fn without_children(&mut self, slot: usize) -> &mut Near {
+        let near = self.records.plain_mut(slot);
+        near.expect("links without children were put as plain data")
+    }
+
+    /// Sets the children of a node that has none, given as the first and their number.
+    #[inline]
+    pub(crate) fn adopt(&mut self, id: NodeId, (first, count): (NodeId, u32)) {
+        let family = Listing::Run { count, first }.family(id);
+        self.shape.set(id.slot(), family);
+        let near = self.without_children(id.slot());
+        near.adopt(0, (first, count));
     }
 
     /// Sets the children of a node that has none.
@@ -196,23 +210,18 @@ impl NewLeaf {
     pub(crate) fn set_children(&mut self, id: NodeId, children: Children) {
         let slot = id.slot();
         self.shape.set(slot, children.listing().family(id));
-        if let (Children::Run { count, first }, Some(near)) =
-            (&children, self.links.plain_mut(slot))
-        {
-            near.adopt(0, (*first, *count));
-            return;
-        }
-        let links = self.links.take(slot).map(Links::wrap);
-        let (place, _) = links.expect("the node was put").into_parts();
-        self.links
-            .put(slot, Links::peel(Links::new(place, children)));
+        let near = *self.without_children(slot);
+        let (place, _) = Links::wrap(Item::Plain(near)).into_parts();
+        let links = Links::peel(Links::new(place, children));
+        drop(self.records.replace(slot, links));
     }
 
     pub(crate) fn finish(self) -> Leaf {
+        let (links, attributes) = self.records.finish();
         Leaf {
             shape: self.shape,
-            links: self.links.finish(),
-            attributes: self.attributes.finish(),
+            links,
+            attributes,
         }
     }
 }

@@ -168,6 +168,18 @@ impl Links {
 }
 
 impl Near {
+    /// The links of a node without children.
+    #[inline(always)]
+    pub(crate) fn alone(parent: NodeId, word: u64) -> Self {
+        let (first, count) = (0, 0);
+        Self {
+            parent,
+            word,
+            first,
+            count,
+        }
+    }
+
     /// Adds children with consecutive ids at a position, if all children are a run then; otherwise returns false.
     #[inline]
     pub(crate) fn adopt(&mut self, at: usize, (first, count): (NodeId, u32)) -> bool {

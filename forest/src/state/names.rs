@@ -8,7 +8,8 @@
 //! - No chunk is empty, and two neighbours that together have at most half of what one may have become one when a tree
 //!   of them is removed.
 //! - A full chunk is cut in half, or where a long run of names goes on, which leaves full chunks behind it. So of the
-//!   two pieces the one with the run has half of what a chunk may have, or more.
+//!   two pieces the one with the run has half of what a chunk may have, or more. The other one becomes a part of the
+//!   next chunk, if that has room for it and one tree more.
 
 use super::name::{Name, Sought};
 use super::tree::TreeRef;
@@ -133,14 +134,22 @@ impl Names {
         let Some(least) = after.first().map(|tree| tree.name()) else {
             return self.begin_chunk(chunk + 1, tree);
         };
-        let after = NameChunk {
-            least,
-            trees: after,
-        };
-        self.chunks.insert(chunk + 1, after);
+        self.put_before_next(chunk + 1, (least, after));
         match place.checked_sub(cut) {
             None | Some(0) => self.insert_at((chunk, place), tree),
             Some(place) => self.insert_at((chunk + 1, place), tree),
+        }
+    }
+
+    /// Puts trees, the first of which has the least name, before a chunk: into it, if there is room for one more then.
+    fn put_before_next(&mut self, at: usize, (least, mut trees): (Name, Vec<TreeRef>)) {
+        match self.chunks.get_mut(at) {
+            Some(next) if trees.len() + next.trees.len() < CHUNK => {
+                trees.reserve_exact(next.trees.len());
+                trees.append(&mut next.trees);
+                *next = NameChunk { least, trees };
+            }
+            _ => self.chunks.insert(at, NameChunk { least, trees }),
         }
     }
 
@@ -264,17 +273,17 @@ mod tests {
         #[test]
         fn groups_of_names_in_falling_order_fill_half_of_their_chunks(
             first in 0..16_u64,
-            group in 1..CHUNK / 2,
+            group in 1..2 * CHUNK,
         ) {
             let mut names = Names::default();
             let before = (0..first).map(|number| format!("0{number:02}"));
-            let groups = (100..200).rev().flat_map(|at| (0..group).map(move |of| format!("{at}{of}")));
+            let groups = (100..200).rev().flat_map(|at| (0..group).map(move |of| format!("{at}{of:02}")));
             for (number, name) in (0..).zip(before.chain(groups)) {
                 names.insert(tree(number, &name));
                 names.must_be_in_order();
             }
             let count = names.trees().count();
-            prop_assert!(names.chunks.len() <= count / (CHUNK / 2) + 1);
+            prop_assert!(names.chunks.len() <= 2 * count / CHUNK + 1);
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
+use crate::filling::Filling;
 
 type Few = Cells<[u64; 3], Arc<u64>>;
 type Model = [Option<Item<[u64; 3], Arc<u64>>>; CELLS];
@@ -65,34 +66,46 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }))]
     #[test]
-    fn a_filling_becomes_cells(steps in prop::collection::vec((0..4_u8, 0..CELLS), 0..40), room in 0..CELLS) {
+    fn a_filling_becomes_two_blocks(first in 0..CELLS, steps in prop::collection::vec((0..4_u8, 0..CELLS), 0..40), room in 0..CELLS) {
         let counted = Arc::new(0);
-        let (mut filling, mut model) = (Filling::new(), Model::default());
+        let mut filling = Filling::<[u64; 3], Arc<u64>, [u64; 3], Arc<u64>>::new(first);
+        let (mut one, mut two) = (Model::default(), Model::default());
         for (number, (step, at)) in (0..).zip(steps) {
+            let next = first + filling.filled();
             match step {
-                0 | 1 if model[at].is_none() => {
+                0 | 1 if next < CELLS => {
                     let item = match step {
                         0 => plain(number),
                         _ => Item::Counted(Arc::clone(&counted)),
                     };
-                    filling.put(at, item.clone());
-                    model[at] = Some(item);
+                    filling.push([number; 3], item.clone());
+                    (one[next], two[next]) = (Some(plain(number)), Some(item));
                 }
-                2 => prop_assert_eq!(filling.take(at), model[at].take()),
-                _ => match (filling.plain_mut(at), &mut model[at]) {
+                2 => {
+                    let item = match number % 2 {
+                        0 => plain(number),
+                        _ => Item::Counted(Arc::clone(&counted)),
+                    };
+                    let old = filling.replace(at, item.clone());
+                    prop_assert_eq!(&old, &one[at]);
+                    one[at] = old.map(|_| item);
+                }
+                _ => match (filling.plain_mut(at), &mut one[at]) {
                     (Some(one), Some(Item::Plain(other))) => (one[0], other[0]) = (number, number),
                     (one, other) => prop_assert!(one.is_none() && !matches!(other, Some(Item::Plain(_)))),
                 },
             }
         }
-        let mut cells: Few = filling.finish();
-        check(&cells, &model)?;
-        let old = cells.clone();
-        cells.set(room, plain(99));
-        check(&old, &model)?;
-        cells.plain_mut(room).expect("it was just filled")[0] += 1;
-        check(&old, &model)?;
-        drop((cells, old, model));
+        let (cells, others): (Few, Few) = filling.finish();
+        for (mut cells, model) in [(cells, &one), (others, &two)] {
+            check(&cells, model)?;
+            let old = cells.clone();
+            cells.set(room, plain(99));
+            check(&old, model)?;
+            cells.plain_mut(room).expect("it was just filled")[0] += 1;
+            check(&old, model)?;
+        }
+        drop((one, two));
         prop_assert_eq!(Arc::strong_count(&counted), 1);
     }
 }
@@ -100,18 +113,19 @@ proptest! {
 #[test]
 fn a_filling_that_is_dropped_drops_its_items() {
     let counted = Arc::new(0);
-    let mut filling = Filling::<[u64; 3], Arc<u64>>::new();
-    filling.put(3, Item::Counted(Arc::clone(&counted)));
+    let item = || Item::Counted(Arc::clone(&counted));
+    let mut filling = Filling::<[u64; 3], Arc<u64>, [u64; 3], Arc<u64>>::new(3);
+    filling.push([1; 3], item());
+    drop(filling.replace(3, item()));
     drop(filling);
     assert_eq!(Arc::strong_count(&counted), 1);
 }
 
 #[test]
-#[should_panic(expected = "the cell is filled")]
-fn a_filling_fills_a_cell_once() {
-    let mut filling = Filling::<[u64; 3], Arc<u64>>::new();
-    filling.put(3, plain(1));
-    filling.put(3, plain(2));
+#[should_panic(expected = "a block has sixteen cells")]
+fn a_filling_has_sixteen_pairs_at_most() {
+    let mut filling = Filling::<u64, (), u64, ()>::new(0);
+    (0..=CELLS as u64).for_each(|number| filling.push(number, Item::Plain(number)));
 }
 
 #[test]
