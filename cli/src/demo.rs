@@ -27,7 +27,8 @@ use crate::output::print;
 const INTERRUPTED: u8 = 130;
 /// How many pulses, a tenth of a second each, make one line of ticks that is not redrawn.
 const PER_LINE: usize = 10;
-/// More reports than this are counted, but not shown.
+/// More reports than this are counted, but not shown, unless they are of a scene: on a busy machine also units that the
+/// system interrupts are reported, and would leave no room.
 const MOST_SHOWN: usize = 20;
 
 pub(crate) fn run(args: &Demo) -> Result<ExitCode, Error> {
@@ -84,7 +85,7 @@ struct Screen {
     stop: Arc<AtomicBool>,
     /// The pulses since the last line of ticks in plain mode, of Weald and of the rival.
     second: [Vec<Pulse>; 2],
-    /// How many reports came.
+    /// How many reports came that are of no scene.
     told: usize,
 }
 
@@ -123,6 +124,14 @@ impl Screen {
             .add(ProgressBar::no_length().with_style(style("{msg}")));
         bar.abandon_with_message(text.to_owned());
         Ok(())
+    }
+
+    /// Whether a report is shown.
+    fn shows(&mut self, about: Option<Scene>) -> bool {
+        if about.is_none() {
+            self.told += 1;
+        }
+        about.is_some() || self.told <= MOST_SHOWN
     }
 
     fn end(mut self, summary: &Outcome) -> Result<(), Error> {
@@ -185,9 +194,8 @@ impl Audience for Screen {
         self.line(&format!("{:4.1} s   {}", at.as_secs_f64(), of(scene)))
     }
 
-    fn told(&mut self, _: Duration, sentence: &str) -> Result<(), Error> {
-        self.told += 1;
-        match self.told <= MOST_SHOWN {
+    fn told(&mut self, sentence: &str, about: Option<Scene>) -> Result<(), Error> {
+        match self.shows(about) {
             true => self.line(&format!("         Weald says: {sentence}")),
             false => Ok(()),
         }
@@ -236,4 +244,24 @@ fn shown(system: &str, pulse: Pulse) -> String {
 
 fn milliseconds(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_of_a_scene_is_shown_however_many_others_came() {
+        let mut screen = Screen {
+            live: None,
+            beside: None,
+            stop: Arc::default(),
+            second: [Vec::new(), Vec::new()],
+            told: 0,
+        };
+        let shown = (0..2 * MOST_SHOWN).filter(|_| screen.shows(None)).count();
+        assert_eq!(shown, MOST_SHOWN);
+        assert!(screen.shows(Some(Scene::Deadlock)));
+        assert_eq!(screen.told, 2 * MOST_SHOWN);
+    }
 }

@@ -66,8 +66,8 @@ pub trait Audience {
     fn pulse(&mut self, pulse: Pulse) -> Result<(), Error>;
     /// A scene begins.
     fn scene(&mut self, at: Duration, scene: Scene) -> Result<(), Error>;
-    /// Weald reports something.
-    fn told(&mut self, at: Duration, sentence: &str) -> Result<(), Error>;
+    /// Weald reports something; `about` is the scene whose units the sentence names, if it is one's.
+    fn told(&mut self, sentence: &str, about: Option<Scene>) -> Result<(), Error>;
     /// Whether to go on, asked every tenth of a second.
     fn goes_on(&self) -> bool;
 }
@@ -212,23 +212,26 @@ impl Stage {
 
     /// Passes on what was reported since the last call.
     fn pass_on(&mut self, audience: &mut dyn Audience) -> Result<(), Error> {
-        let at = self.ticks.elapsed();
         let new: Vec<Report> = reports::listen().after(self.told);
         self.told += new.len();
         for report in &new {
-            self.note(&report.message);
-            audience.told(at, &report.message)?;
+            let about = self.note(&report.message);
+            audience.told(&report.message, about)?;
         }
         Ok(())
     }
 
-    /// Notes which scenes a sentence names.
-    fn note(&mut self, sentence: &str) {
+    /// Notes which scenes a sentence names, and returns the first.
+    fn note(&mut self, sentence: &str) -> Option<Scene> {
+        let mut about = None;
         for (scene, named) in &mut self.begun {
-            *named |= units(*scene)
-                .iter()
-                .all(|unit| sentence.contains(&format!("`{unit}`")));
+            let mut units = units(*scene).iter();
+            if units.all(|unit| sentence.contains(&format!("`{unit}`"))) {
+                *named = true;
+                about = about.or(Some(*scene));
+            }
         }
+        about
     }
 }
 
