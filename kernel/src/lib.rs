@@ -383,7 +383,7 @@ pub use api::{
     place::{poll_place, poll_place_after},
     scope::{Scope, scope},
     spawn::{Spawn, spawn, spawn_child, spawn_local},
-    sync_hooks::note_wait,
+    sync_hooks::{note_wait, note_wait_of},
     time::{
         Elapsed, Interval, Sleep, interval, now, poll_budget, sleep, sleep_until, timeout,
         yield_now,

@@ -8,16 +8,20 @@
 //! unit's next wait that they get no reply. If [`catch_panic`](weald_kernel::catch_panic) has caught the panic, they
 //! are told at once.
 
+mod error;
+
 use std::{
-    fmt,
+    fmt, mem,
+    panic::Location,
     pin::Pin,
     task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
 
+pub use error::CallError;
 use weald_kernel::{
-    Address, AnswerReceiver, AnswerSender, Certainty, Sleep, Unit, note_wait, now, poll_budget,
-    wanted_by, wanted_until,
+    Address, AnswerReceiver, AnswerSender, Certainty, Sleep, Unit, note_wait, note_wait_of, now,
+    poll_budget, wanted_by, wanted_until,
 };
 use weald_sync::reason::{Kind, Reason};
 
@@ -30,50 +34,6 @@ use crate::{
     },
     survived::Survived,
 };
-
-/// Why a call has no answer.
-///
-/// ```
-/// use std::time::Duration;
-/// use weald::process::{self, CallError, Inbox, Reply};
-///
-/// weald::block_on(async {
-///     let silent = process::spawn(async |mut inbox: Inbox<Reply<u32>>| {
-///         let _kept = inbox.receive().await;
-///         std::future::pending::<()>().await;
-///     })?;
-///     let asked = silent.pid().call(|reply| reply).within(Duration::from_millis(10)).await;
-///     assert_eq!(asked, Err(CallError::TimedOut));
-///     Ok::<(), weald::SpawnError>(())
-/// })?;
-/// # Ok::<(), weald::SpawnError>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CallError {
-    /// The unit that had the request ended, for this reason; [`NoProcess`](ExitReason::NoProcess) if the callee had
-    /// ended before the call, or takes no messages any longer, because it has dropped its inbox. If the callee was
-    /// killed before the call, the call ends when the callee has ended, with the callee's reason.
-    #[error("the call has no answer: {0}")]
-    Died(ExitReason),
-    /// The deadline passed. An answer that comes later reaches nobody.
-    #[error("the call had no answer before its deadline")]
-    TimedOut,
-    /// The callee dropped the request without an answer. The callee continues, or was about to return: a process that
-    /// keeps the request to its last line drops it before it ends.
-    #[error("the callee dropped the request without an answer")]
-    NoReply,
-    /// A process called itself: nobody would answer while it waits. Nothing was sent. Instead, call a function, send
-    /// the process a message, or spawn a job that calls.
-    #[error(
-        "a process cannot answer its own call while it waits; call a function, or send a message"
-    )]
-    Itself,
-    /// The mailbox of the callee is [bounded](crate::Builder::spawn_bounded) and full, and callers do not wait for
-    /// room.
-    #[error("the mailbox of the callee is full; call again later")]
-    Full,
-}
 
 /// How a call is answered.
 enum Outcome<T> {
@@ -186,12 +146,18 @@ fn dropped<T>(call: Replying<T>) {
 pub struct Call<M, T, F> {
     deadline: Option<Instant>,
     sleep: Option<Sleep>,
+    /// Where the user's code called, for reports; none if code of this crate did.
+    site: Option<Site>,
     stage: Stage<M, T, F>,
 }
 
+/// A place in the user's code.
+pub(crate) type Site = &'static Location<'static>;
+
 enum Stage<M, T, F> {
     Begins(Address<M>, F),
-    Waits(Awaiting<T>),
+    /// Waits for the answer to a request, which this unit was sent.
+    Waits(Awaiting<T>, Option<Unit>),
     /// The unit that had the request ends, or panics.
     Ends(Unit, Option<Survived>, Monitor),
     Over,
@@ -229,10 +195,20 @@ impl<M> Pid<M> {
     ///
     /// # Errors
     /// The future returns a [`CallError`].
+    #[track_caller]
     pub fn call<T, F: FnOnce(Reply<T>) -> M>(&self, request: F) -> Call<M, T, F> {
+        self.call_at(Some(Location::caller()), request)
+    }
+
+    pub(crate) fn call_at<T, F: FnOnce(Reply<T>) -> M>(
+        &self,
+        site: Option<Site>,
+        request: F,
+    ) -> Call<M, T, F> {
         Call {
             deadline: None,
             sleep: None,
+            site,
             stage: Stage::Begins(self.0.clone(), request),
         }
     }
@@ -274,9 +250,24 @@ pub(crate) fn answer<T>(deadline: Option<Instant>) -> (Reply<T>, Answered<T>) {
     let waits = Call {
         deadline,
         sleep: None,
-        stage: Stage::Waits(awaiting),
+        site: None,
+        stage: Stage::Waits(awaiting, None),
     };
     (Reply(Some(reply)), waits)
+}
+
+/// As [`answer`], of a call at `site` whose request goes to `callee`.
+pub(crate) fn answer_of<T>(
+    callee: Unit,
+    site: Site,
+    deadline: Option<Instant>,
+) -> (Reply<T>, Answered<T>) {
+    let (reply, mut waits) = answer(deadline);
+    if let Stage::Waits(_, unit) = &mut waits.stage {
+        *unit = Some(callee);
+    }
+    waits.site = Some(site);
+    (reply, waits)
 }
 
 impl<M, T, F> Call<M, T, F> {
@@ -318,23 +309,26 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Call<M, T, F> {
         if poll_budget(cx).is_pending() {
             return Poll::Pending;
         }
-        let reason = Reason::unspecified(Kind::Oneshot);
         if let Stage::Begins(..) = this.stage {
             match this.begin(cx.waker()) {
                 Err(error) => return Poll::Ready(Err(error)),
                 Ok(IsSent::Yes) => {
                     // An answer that came meanwhile has woken this.
-                    note_wait(reason);
+                    this.note(cx.waker());
                     return this.poll_deadline(cx);
                 }
                 Ok(IsSent::CalleeEnds) => {}
             }
         }
-        if let Stage::Waits(call) = &mut this.stage {
-            let Poll::Ready(answer) = call.poll_receive(cx, reason) else {
+        if let Stage::Waits(call, _) = &mut this.stage {
+            let Poll::Ready(answer) = call.poll_unnoted(cx) else {
+                this.note(cx.waker());
                 return this.poll_deadline(cx);
             };
-            this.stage = Stage::Over;
+            let Stage::Waits(_answered, _callee) = mem::replace(&mut this.stage, Stage::Over)
+            else {
+                unreachable!("it waits for an answer")
+            };
             match answer.unwrap_or(Outcome::Dropped) {
                 Outcome::Value(value) => return Poll::Ready(Ok(value)),
                 Outcome::Dropped => return Poll::Ready(Err(CallError::NoReply)),
@@ -369,8 +363,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Call<M, T, F> {
 impl<M, T, F: FnOnce(Reply<T>) -> M> Call<M, T, F> {
     /// Sends the request. From then on, `waker` is woken when there is an answer.
     fn begin(&mut self, waker: &Waker) -> Result<IsSent, CallError> {
-        let Stage::Begins(address, request) = std::mem::replace(&mut self.stage, Stage::Over)
-        else {
+        let Stage::Begins(address, request) = mem::replace(&mut self.stage, Stage::Over) else {
             unreachable!("the caller has checked it");
         };
         if address.is_of_running_job() {
@@ -385,8 +378,23 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Call<M, T, F> {
             self.stage = Stage::Ends(unit, None, monitor);
             return Ok(IsSent::CalleeEnds);
         }
-        self.stage = Stage::Waits(awaiting);
+        // There is nothing to drop in the former stage, and to find that out takes a dozen instructions.
+        let waits = Stage::Waits(awaiting, Some(address.into_unit()));
+        mem::forget(mem::replace(&mut self.stage, waits));
         Ok(IsSent::Yes)
+    }
+
+    /// Notes that the caller waits, and for whose answer. With a deadline, that is not all that ends the wait.
+    #[inline(always)]
+    fn note(&self, waker: &Waker) {
+        let reason = match &self.stage {
+            Stage::Waits(_, Some(callee)) => callee.answers().at(self.site),
+            _ => Reason::unspecified(Kind::Oneshot),
+        };
+        match self.deadline {
+            Some(_) => note_wait(reason),
+            None => note_wait_of(reason, waker),
+        }
     }
 
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, CallError>> {

@@ -13,6 +13,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     marker::PhantomData,
+    panic::Location,
     sync::{Mutex, MutexGuard, PoisonError},
     task::Waker,
 };
@@ -223,11 +224,13 @@ impl<M: Send + 'static> Name<M> {
     ///
     /// # Errors
     /// As [`whereis`](Name::whereis). The future returns a [`CallError`](crate::CallError).
+    #[track_caller]
     pub fn call<T, F: FnOnce(Reply<T>) -> M>(
         &self,
         request: F,
     ) -> Result<Call<M, T, F>, NameError> {
-        self.whereis().map(|pid| pid.call(request))
+        let site = Location::caller();
+        self.whereis().map(|pid| pid.call_at(Some(site), request))
     }
 
     /// Waits until a process has the name, and returns the process. So a unit that learns that the old process has

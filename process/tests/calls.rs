@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../../kernel/tests/support/reports.rs"]
+mod reports;
 #[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
@@ -17,9 +19,13 @@ use std::{
     time::Duration,
 };
 
-use tools::{Latch, Random, each_seed, for_seeds, on_each, runtime, watch};
+use reports::{collect_reports, flushed, reports};
+use tools::{Latch, Random, each_seed, for_seeds, on_each, runtime, until, watch};
 use weald_kernel::{Runtime, Wait, now, sleep, spawn, timeout, yield_now};
-use weald_process::{self as process, CallError, ExitReason, Inbox, Name, Pid, Reply, callback};
+use weald_process::{
+    self as process, Builder, CallError, ExitReason, Inbox, Name, Pid, Reply, callback,
+};
+use weald_sync::reason::Kind;
 
 enum Request {
     Double(u32, Reply<u32>),
@@ -444,4 +450,108 @@ fn calls_that_fail_at_once_give_way_to_others() {
         caller.await.unwrap();
         latch.open();
     });
+}
+
+/// A message to a process that calls others.
+enum Meet {
+    /// Calls this process; with a deadline, if so.
+    Call(Pid<Meet>, bool),
+    Ask(Reply<()>),
+}
+
+/// Where the two calls below are.
+const CALLS: [u32; 2] = [line!() + 10, line!() + 9];
+
+fn meets(name: &'static str) -> Pid<Meet> {
+    let meets = async |mut inbox: Inbox<Meet>| {
+        let mut kept = Vec::new();
+        loop {
+            match inbox.receive().await {
+                Meet::Ask(reply) => kept.push(reply),
+                // In one line each, which the tests look for.
+                Meet::Call(other, true) => drop(other.call(Meet::Ask).within(HOUR).await),
+                Meet::Call(other, false) => drop(other.call(Meet::Ask).await),
+            }
+        }
+    };
+    let spawned = Builder::new().name(name).spawn(meets);
+    let process: process::Process<_, ()> = spawned.unwrap();
+    process.into_pid()
+}
+
+fn call_each_other(runtime: &Runtime, name: &'static str, limited: bool) -> [Pid<Meet>; 2] {
+    let pids = runtime.block_on(async { [meets(name), meets(name)] });
+    let [a, b] = &pids;
+    a.send(Meet::Call(b.clone(), limited));
+    b.send(Meet::Call(a.clone(), limited));
+    pids
+}
+
+#[test]
+fn processes_that_call_each_other_are_reported_with_the_lines_of_their_calls() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(2);
+    let ticks = runtime.spawn(async {
+        loop {
+            sleep(Duration::from_millis(1)).await;
+        }
+    });
+    // What a deadline ends is no circle for a report.
+    let limited = call_each_other(&runtime, "calls with a limit", true);
+    let pids = call_each_other(&runtime, "calls another", false);
+    until(|| runtime.waits().cycles.len() == 2);
+    let waits = runtime.waits();
+    let calls = waits.jobs.iter().filter(|job| job.holder.is_some());
+    let mut lines = Vec::new();
+    for waiting in calls {
+        let reason = waiting.reason.unwrap();
+        assert_eq!(reason.kind, Kind::Call);
+        assert_eq!(reason.site.unwrap().file(), file!());
+        lines.push(reason.site.unwrap().line());
+        let [job, holder] = [&waiting.job, waiting.holder.as_ref().unwrap()];
+        assert!(job.name == holder.name && job != holder);
+    }
+    lines.sort_unstable();
+    assert_eq!(lines, [CALLS[1], CALLS[1], CALLS[0], CALLS[0]]);
+    until(|| !reports("weald::waits", "`calls another`").is_empty());
+    let text = reports("weald::waits", "`calls another`").remove(0).text;
+    assert!(text.contains("2 jobs wait for each other: "), "{text}");
+    let place = format!(
+        " waits for the answer to a call at {}:{}:",
+        file!(),
+        CALLS[0]
+    );
+    assert_eq!(text.matches(&place).count(), 2, "{text}");
+    assert_eq!(
+        text.matches(", made to `calls another`").count(),
+        2,
+        "{text}"
+    );
+    flushed();
+    assert!(reports("weald::waits", "`calls with a limit`").is_empty());
+    ticks.cancel();
+    pids.iter().chain(&limited).for_each(Pid::kill);
+}
+
+#[test]
+fn a_call_names_whom_it_was_made_to() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let [caller, kept] = runtime.block_on(async { [meets("asks"), meets("keeps the reply")] });
+    caller.send(Meet::Call(kept.clone(), false));
+    until(|| runtime.waits().jobs.iter().any(|job| job.holder.is_some()));
+    let waits = runtime.waits();
+    let calls: Vec<_> = waits
+        .jobs
+        .iter()
+        .filter(|job| job.holder.is_some())
+        .collect();
+    assert_eq!(calls.len(), 1);
+    assert_eq!(
+        calls[0].holder.as_ref().unwrap().name.as_deref(),
+        Some("keeps the reply")
+    );
+    assert!(waits.cycles.is_empty());
+    [caller, kept].iter().for_each(Pid::kill);
 }

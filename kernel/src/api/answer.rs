@@ -251,6 +251,18 @@ impl<T, N> AnswerReceiver<T, N> {
     /// # Panics
     /// If the value was taken before.
     pub fn poll_receive(&mut self, cx: &mut Context<'_>, reason: Reason) -> Poll<Option<T>> {
+        let polled = self.poll_unnoted(cx);
+        if polled.is_pending() {
+            note_wait(reason);
+        }
+        polled
+    }
+
+    /// As [`poll_receive`](AnswerReceiver::poll_receive), for a caller that notes itself what it waits for.
+    ///
+    /// # Panics
+    /// If the value was taken before.
+    pub fn poll_unnoted(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let block = self.0.expect("an answer is taken once");
         // SAFETY: *state*: the block lives until this side has taken the value, or has left.
         let state = unsafe { &block.as_ref().state };
@@ -265,7 +277,6 @@ impl<T, N> AnswerReceiver<T, N> {
             // SAFETY: *state*: the block is this side's.
             return Poll::Ready(unsafe { free(block) });
         }
-        note_wait(reason);
         Poll::Pending
     }
 }

@@ -126,6 +126,11 @@ impl<M> Address<M> {
         Unit::new(self.job.clone())
     }
 
+    /// As [`Address::unit`], without a count: the address becomes the unit.
+    pub fn into_unit(self) -> Unit {
+        Unit::new(self.job)
+    }
+
     /// Whether the job has ended.
     pub fn is_done(&self) -> bool {
         self.job.header().state.is_done()

@@ -148,7 +148,7 @@ pub fn note_wait(what: Reason) {
 /// As [`note_wait`], of a wait that was polled with `waker`. It is known to be the job's only one if the waker is the
 /// job's, and the job has noted no other one before in this poll.
 #[inline(always)]
-pub(crate) fn note_wait_of(what: Reason, waker: &Waker) {
+pub fn note_wait_of(what: Reason, waker: &Waker) {
     context::with(|cx| {
         if let Some(job) = cx.job() {
             // SAFETY: as above.

@@ -7,6 +7,8 @@
 
 use std::{fmt, sync::Arc};
 
+use weald_sync::reason::{Kind, Reason};
+
 use crate::{
     api::join::JoinHandle,
     job::{
@@ -84,6 +86,12 @@ pub trait AsUnit {
 impl Unit {
     pub(crate) fn new(job: JobRef) -> Unit {
         Unit(job)
+    }
+
+    /// A wait for the unit's answer to a call.
+    #[inline]
+    pub fn answers(&self) -> Reason {
+        Reason::new(Kind::Call, self.0.header())
     }
 
     /// The unit that runs the caller; none outside of jobs. A part of a fork is one of the unit that forked, whichever

@@ -1,9 +1,9 @@
 //! The wait-for graph: what each waiting job waits for, and the cycles in the graph.
 //!
-//! A job notes what it waits for ([`Reason`]), and a lock with waiters knows its holder. So a job that waits for a lock
-//! or for the end of another job has an edge to the job that can end the wait. The jobs of a cycle wait for ever,
-//! unless one of them is cancelled or has a deadline, another part of one of them ends a wait, or a guard was passed
-//! on.
+//! A job notes what it waits for ([`Reason`]), and a lock with waiters knows its holder. So a job that waits for a
+//! lock, for the end of another job or for its answer to a call has an edge to the job that can end the wait. The jobs
+//! of a cycle wait for ever, unless one of them is cancelled or has a deadline, another part of one of them ends a
+//! wait, or a guard or a reply was passed on.
 
 pub(crate) mod circles;
 
@@ -121,8 +121,8 @@ pub struct WaitingJob {
     pub job: JobName,
     /// What the job waits for; none if the future does not note it, such as that of another library.
     pub reason: Option<Reason>,
-    /// The job that can end the wait, if it is known: the job that holds the mutex or the write lock, or whose
-    /// end is awaited. Readers, and threads outside of jobs, are not named.
+    /// The job that can end the wait, if it is known: the job that holds the mutex or the write lock, whose end is
+    /// awaited, or that was called. Readers, and threads outside of jobs, are not named.
     pub holder: Option<JobName>,
 }
 
@@ -269,24 +269,19 @@ impl<'a> Graph<'a> {
     }
 }
 
-impl WaitingJob {
-    fn is_for_a_lock(&self) -> bool {
-        let locks = [Kind::Mutex, Kind::RwLock];
-        self.reason
-            .is_some_and(|reason| locks.contains(&reason.kind))
-    }
-}
-
 impl fmt::Display for WaitingJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reason {
             Some(reason) => write!(f, "{} waits for {reason}", self.job)?,
             None => write!(f, "{} waits for something unnamed", self.job)?,
         }
-        match &self.holder {
-            Some(holder) if self.is_for_a_lock() => write!(f, ", which {holder} has locked"),
-            Some(holder) => write!(f, ", that of {holder}"),
-            None => Ok(()),
+        let Some(holder) = &self.holder else {
+            return Ok(());
+        };
+        match self.reason.map(|reason| reason.kind) {
+            Some(Kind::Mutex | Kind::RwLock) => write!(f, ", which {holder} has locked"),
+            Some(Kind::Call) => write!(f, ", made to {holder}"),
+            _ => write!(f, ", that of {holder}"),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     marker::PhantomData,
+    panic::Location,
     pin::Pin,
     time::{Duration, Instant},
 };
@@ -12,7 +13,7 @@ use weald_sync::semaphore::{Permit, TryAcquireError};
 
 use crate::{
     admission::{Overflow, Room},
-    call::{CallError, Reply, answer, caller_ends, end_of_closed},
+    call::{CallError, Reply, Site, answer_of, caller_ends, end_of_closed},
     exit::ExitReason,
     kinds::bounded::BoundedPid,
     signal::{
@@ -29,6 +30,7 @@ pub struct BoundedCall<'a, M, T, F> {
     room: Room,
     request: F,
     deadline: Option<Instant>,
+    site: Site,
     answer: PhantomData<fn() -> T>,
 }
 
@@ -58,10 +60,12 @@ impl<M: Send + 'static> BoundedPid<M> {
     ///
     /// # Errors
     /// A [`CallError`]; [`CallError::Full`] if the mailbox was full and senders do not wait.
+    #[track_caller]
     pub fn call<T, F: FnOnce(Reply<T>) -> M>(&self, request: F) -> BoundedCall<'_, M, T, F> {
         self.call_into(Room::Usual, request)
     }
 
+    #[track_caller]
     pub(super) fn call_into<T, F: FnOnce(Reply<T>) -> M>(
         &self,
         room: Room,
@@ -72,6 +76,7 @@ impl<M: Send + 'static> BoundedPid<M> {
             room,
             request,
             deadline: None,
+            site: Location::caller(),
             answer: PhantomData,
         }
     }
@@ -184,7 +189,8 @@ where
                 }
                 None => admit.await?,
             };
-            let (reply, answered) = answer(deadline);
+            let callee = self.pid.pid.0.unit();
+            let (reply, answered) = answer_of(callee, self.site, deadline);
             match self.pid.post(self.room, (self.request)(reply)) {
                 Ok(()) => permit.forget(),
                 Err(message) => {

@@ -144,6 +144,7 @@ impl<M: Send + 'static> BoundedPid<Prioritized<M>> {
         clippy::type_complexity,
         reason = "the closure that makes the request has no name"
     )]
+    #[track_caller]
     pub fn call_urgent<T, F: FnOnce(Reply<T>) -> M>(
         &self,
         request: F,

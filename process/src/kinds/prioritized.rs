@@ -100,6 +100,7 @@ impl<M> PriorityPid<M> {
         clippy::type_complexity,
         reason = "the closure that makes the request has no name"
     )]
+    #[track_caller]
     pub fn call<T, F: FnOnce(Reply<T>) -> M>(
         &self,
         request: F,
@@ -112,6 +113,7 @@ impl<M> PriorityPid<M> {
     /// # Errors
     /// As [`PriorityPid::call`].
     #[allow(clippy::type_complexity, reason = "as above")]
+    #[track_caller]
     pub fn call_urgent<T, F: FnOnce(Reply<T>) -> M>(
         &self,
         request: F,

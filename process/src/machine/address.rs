@@ -71,6 +71,7 @@ impl<M: Machine> MachineRef<M> {
     ///
     /// # Errors
     /// The future returns a [`CallError`](crate::CallError).
+    #[track_caller]
     pub fn call<T, F: FnOnce(Reply<T>) -> M::Event>(
         &self,
         event: F,
@@ -86,6 +87,7 @@ impl<M: Machine> MachineRef<M> {
         clippy::type_complexity,
         reason = "the closure that makes the request has no name"
     )]
+    #[track_caller]
     pub fn state(
         &self,
     ) -> Call<MachineMessage<M>, M::State, impl FnOnce(Reply<M::State>) -> MachineMessage<M> + use<M>>

@@ -134,6 +134,7 @@ impl<M: Machine> BoundedMachineRef<M> {
         clippy::type_complexity,
         reason = "the closure that makes the request has no name"
     )]
+    #[track_caller]
     pub fn call<T, F: FnOnce(Reply<T>) -> M::Event>(
         &self,
         event: F,
@@ -152,6 +153,7 @@ impl<M: Machine> BoundedMachineRef<M> {
     /// # Errors
     /// As [`call`](BoundedMachineRef::call).
     #[allow(clippy::type_complexity, reason = "as above")]
+    #[track_caller]
     pub fn call_urgent<T, F: FnOnce(Reply<T>) -> M::Event>(
         &self,
         event: F,
@@ -171,6 +173,7 @@ impl<M: Machine> BoundedMachineRef<M> {
     /// # Errors
     /// The future returns a [`CallError`](crate::CallError).
     #[allow(clippy::type_complexity, reason = "as above")]
+    #[track_caller]
     pub fn state(
         &self,
     ) -> Call<

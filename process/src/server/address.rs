@@ -93,6 +93,7 @@ impl<S: Server> ServerRef<S> {
         clippy::type_complexity,
         reason = "the closure that makes the request has no name"
     )]
+    #[track_caller]
     pub fn request<R: Send + 'static>(
         &self,
         request: R,
@@ -129,6 +130,7 @@ impl<S: Server> ServerRef<S> {
     /// # Errors
     /// The future returns a [`CallError`](crate::CallError).
     #[allow(clippy::type_complexity, reason = "as above")]
+    #[track_caller]
     pub fn state<T: Send + 'static, F: FnOnce(&S) -> T + Send + 'static>(
         &self,
         read: F,
@@ -159,6 +161,7 @@ impl<S: Server> Name<ServerMessage<S>> {
         clippy::type_complexity,
         reason = "the closure that makes the request has no name"
     )]
+    #[track_caller]
     pub fn request<R: Send + 'static>(
         &self,
         request: R,

@@ -139,6 +139,7 @@ impl<S: Server> BoundedServerRef<S> {
         clippy::type_complexity,
         reason = "the closure that makes the request has no name"
     )]
+    #[track_caller]
     pub fn request<R: Send + 'static>(
         &self,
         request: R,
@@ -161,6 +162,7 @@ impl<S: Server> BoundedServerRef<S> {
     /// # Errors
     /// As [`request`](BoundedServerRef::request).
     #[allow(clippy::type_complexity, reason = "as above")]
+    #[track_caller]
     pub fn request_urgent<R: Send + 'static>(
         &self,
         request: R,
@@ -251,6 +253,7 @@ impl<S: Server> BoundedServerRef<S> {
     /// # Errors
     /// The future returns a [`CallError`](crate::CallError).
     #[allow(clippy::type_complexity, reason = "as above")]
+    #[track_caller]
     pub fn state<T: Send + 'static, F: FnOnce(&S) -> T + Send + 'static>(
         &self,
         read: F,

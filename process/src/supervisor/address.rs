@@ -120,7 +120,7 @@ impl SupervisorPid {
     pub async fn children(&self) -> Result<Vec<ChildState>, StartError> {
         let children = self
             .pid
-            .call(|reply| SupervisorMessage(Message::Children(reply)))
+            .call_at(None, |reply| SupervisorMessage(Message::Children(reply)))
             .await;
         children.map_err(|error| start_error_of(self, error))
     }
@@ -132,7 +132,7 @@ impl SupervisorPid {
     pub async fn count_children(&self) -> Result<ChildCounts, StartError> {
         let counts = self
             .pid
-            .call(|reply| SupervisorMessage(Message::Count(reply)))
+            .call_at(None, |reply| SupervisorMessage(Message::Count(reply)))
             .await;
         counts.map_err(|error| start_error_of(self, error))
     }
@@ -158,7 +158,7 @@ impl SupervisorPid {
         request: impl FnOnce(Reply<Result<(), StartError>>) -> Message,
     ) -> Result<(), StartError> {
         let request = |reply| SupervisorMessage(request(reply));
-        match self.pid.call(request).await {
+        match self.pid.call_at(None, request).await {
             Ok(result) => result,
             Err(error) => Err(start_error_of(self, error)),
         }

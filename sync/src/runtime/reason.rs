@@ -65,10 +65,12 @@ pub enum Kind {
     Blocking,
     /// A blocking thread that is free.
     BlockingThread,
+    /// The answer to a call of a process; the object is the process.
+    Call,
 }
 
-/// Behind the kinds are the three whose waits have a holder once more, as those of [`beside_others`].
-const KINDS: [Kind; 27] = [
+/// Behind the kinds are the four whose waits have a holder once more, as those of [`beside_others`].
+const KINDS: [Kind; 29] = [
     Kind::Message,
     Kind::End,
     Kind::Time,
@@ -93,9 +95,11 @@ const KINDS: [Kind; 27] = [
     Kind::Future,
     Kind::Blocking,
     Kind::BlockingThread,
+    Kind::Call,
     Kind::End,
     Kind::Mutex,
     Kind::RwLock,
+    Kind::Call,
 ];
 
 impl fmt::Display for Kind {
@@ -125,6 +129,7 @@ impl fmt::Display for Kind {
             Kind::Future => "a future",
             Kind::Blocking => "a closure on a blocking thread",
             Kind::BlockingThread => "a free blocking thread",
+            Kind::Call => "the answer to a call",
         })
     }
 }
@@ -299,9 +304,10 @@ pub fn word_at(word: u64, site: &'static Location<'static>) -> u64 {
 #[inline(always)]
 pub const fn beside_others(word: u64) -> u64 {
     let kind = match word >> KIND_SHIFT {
-        END => 25,
-        MUTEX => 26,
-        RW_LOCK => 27,
+        END => 26,
+        MUTEX => 27,
+        RW_LOCK => 28,
+        CALL => 29,
         kind => kind,
     };
     word & ((1 << KIND_SHIFT) - 1) | kind << KIND_SHIFT
@@ -310,10 +316,11 @@ pub const fn beside_others(word: u64) -> u64 {
 const END: u64 = Kind::End as u64;
 const MUTEX: u64 = Kind::Mutex as u64;
 const RW_LOCK: u64 = Kind::RwLock as u64;
+const CALL: u64 = Kind::Call as u64;
 
 /// Whether the word came from [`beside_others`], and is that of a wait that can have a holder.
 pub const fn is_beside_others(word: u64) -> bool {
-    word >> KIND_SHIFT > 24
+    word >> KIND_SHIFT > CALL
 }
 
 impl fmt::Display for Reason {
@@ -360,7 +367,8 @@ mod tests {
             let beside = beside_others(reason.to_word());
             assert_eq!(Reason::of_word(beside), Some(reason));
             assert_eq!(beside_others(beside), beside);
-            let has_holder = matches!(kind, Kind::End | Kind::Mutex | Kind::RwLock);
+            let holders = [Kind::End, Kind::Mutex, Kind::RwLock, Kind::Call];
+            let has_holder = holders.contains(&kind);
             assert_eq!(is_beside_others(beside), has_holder);
             assert!(!is_beside_others(reason.to_word()));
         }

@@ -10,8 +10,8 @@
 //! waits for.
 //!
 //! A report tells what is known: who waits, where, and for what that the next one has locked, or is. It asserts no
-//! more: a part of a job may wait for something that notes nothing, such as a future of another library, and a guard
-//! may have been passed on.
+//! more: a part of a job may wait for something that notes nothing, such as a future of another library, and a guard or
+//! a reply may have been passed on.
 //!
 //! Each circle is reported once, as long as it stands: its jobs' blocks may be those of other jobs later.
 

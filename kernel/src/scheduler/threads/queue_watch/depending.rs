@@ -1,4 +1,4 @@
-//! The jobs that wait for a lock, or for the end of another job: those of which circles of waits are made.
+//! The jobs that wait for a lock, or for the end of another job or its answer: of those circles of waits are made.
 //!
 //! A sample of all jobs ([`super`]) collects them, in steps. The monitor then passes them to a
 //! [`CircleWatch`](crate::scheduler::threads::monitor::circle_watch::CircleWatch), so that jobs that wait for each
@@ -14,7 +14,7 @@ use crate::job::{JobPtr, JobRef};
 /// A sample collects no more than this many.
 const MOST: usize = 100_000;
 
-/// A job that waited at one moment for what another one holds, or for its end, and for nothing else.
+/// A job that waited at one moment for what another one holds, or for its end or its answer, and for nothing else.
 #[derive(Clone, Copy)]
 pub(crate) struct DependingJob {
     pub(crate) job: JobPtr,
@@ -54,7 +54,7 @@ pub(crate) fn holder_of(job: &JobRef) -> Option<usize> {
 
 fn holder(reason: Reason) -> Option<usize> {
     match reason.kind {
-        Kind::End => Some(reason.object),
+        Kind::End | Kind::Call => Some(reason.object),
         Kind::Mutex | Kind::RwLock => holders::holder(reason.object),
         _ => None,
     }
