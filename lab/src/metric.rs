@@ -108,6 +108,7 @@ pub fn meaning(name: &str) -> Option<&'static str> {
         "requests_per_s" => "requests answered per second",
         "p99_us" => "time from a request or an edit to its answer, which 99 of 100 do not exceed",
         "bytes_per_connection" => "growth of the server's resident memory per idle connection",
+        "processor_ms" => "processor time of all threads of a program that has nothing to do",
         "ticks" => "number of 5 ms sleeps that ended during the run",
         "ticks_percent" => "these ticks as a share of those that the same system makes undisturbed",
         "named_percent" => {

@@ -18,6 +18,7 @@ mod fib;
 mod footprint;
 mod handoff;
 mod hot_tree;
+mod idle;
 mod index;
 mod items;
 mod lifecycle;
@@ -75,7 +76,7 @@ const POLLS: &[&str] = &["messages_per_poll"];
 const WORK: &str = "work=2us: a process computes for 2 µs before each message that it sends.";
 
 /// All workloads, in the order of the report.
-pub static ALL: [Workload; 44] = [
+pub static ALL: [Workload; 45] = [
     Workload {
         name: "spawn",
         question: "How light is a process, and does the cost stay flat as their number grows?",
@@ -320,6 +321,7 @@ pub static ALL: [Workload; 44] = [
         run: timers::run,
     },
     sleep_loop::WORKLOAD,
+    idle::WORKLOAD,
     quicksort::WORKLOAD,
     fib::WORKLOAD,
     nqueens::WORKLOAD,

@@ -13,6 +13,7 @@ pub(super) fn rows(level: Level) -> Vec<Row> {
         counted("fib", of(level, &[22], &[22, 27, 35, 38])),
         counted("nqueens", of(level, &[8], &[8, 12])),
         after_a_pause(),
+        idle(level),
         tree_search(level),
         items(level),
         thread(level),
@@ -71,6 +72,13 @@ fn after_a_pause() -> Vec<Row> {
         ("quicksort", 20_000, Some("random")),
     ];
     rows.into_iter().map(row).collect()
+}
+
+/// What is left after forks: a program that has nothing to do takes no processor time.
+fn idle(level: Level) -> Vec<Row> {
+    let seconds = if level == Level::Quick { 1 } else { 5 };
+    let params = Params::default().with("seconds", seconds);
+    vec![Row::new("idle", params).only_weald()]
 }
 
 fn tree_search(level: Level) -> Vec<Row> {
