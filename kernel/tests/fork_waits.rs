@@ -168,8 +168,8 @@ fn a_cancel_ends_a_half_that_the_joining_thread_took_while_another_blocks_for_it
     assert!(runtime.block_on(job).unwrap_err().is_cancelled());
 }
 
-/// The first half waits, so the loop of its thread takes a part of the second half, which waits in turn. Both are woken,
-/// and the first half ends before that part goes on.
+/// The first half waits, so the loop of its thread takes a part of the second half, which waits in turn. Both are
+/// woken, and the first half ends before that part goes on.
 fn join_a_half_that_blocks_for_a_part_of_the_loop() {
     let (sender, receiver) = mpsc::channel();
     let (begun, first, part) = (AtomicBool::new(false), Latch::default(), Latch::default());

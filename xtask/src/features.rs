@@ -1,5 +1,5 @@
 //! Checks the Cargo features of the crate `weald`: it and its tests build with none of them, and with each alone,
-//! without a warning; and a program that has processes only needs few packages.
+//! without a warning; a program that has processes only needs few packages; and one that aborts at a panic is refused.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,29 @@ pub fn check(checkout: &Checkout) -> Result<(), String> {
     let tree = run_and_keep(&mut checkout.cargo(&format!(
         "tree -p weald --no-default-features --features {FOR_PROCESSES} -e normal --prefix none"
     )))?;
-    judge(&tree)
+    judge(&tree)?;
+    refuses_abort(checkout)
+}
+
+/// A program that is built with `panic = "abort"` says at its start that this cannot be, and ends.
+fn refuses_abort(checkout: &Checkout) -> Result<(), String> {
+    println!("features: panic = \"abort\" is refused");
+    let line = "run -q -p weald-process --example ring --target-dir";
+    let mut command = checkout.cargo(line);
+    command
+        .arg(checkout.target().join("abort"))
+        .env("CARGO_PROFILE_DEV_PANIC", "abort");
+    let output = command.output();
+    let output = output.map_err(|e| format!("{command:?} could not be started: {e}."))?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    // `main` shows its error as Debug does.
+    match !output.status.success() && errors.contains("PanicAbort") {
+        true => Ok(()),
+        false => Err(format!(
+            "A program with panic = \"abort\" ended with {}, and said: {errors}",
+            output.status
+        )),
+    }
 }
 
 /// No feature, and each one alone.

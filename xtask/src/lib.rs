@@ -20,6 +20,7 @@ pub mod book;
 pub mod ci;
 pub mod header;
 pub mod install;
+pub mod installed;
 pub mod lint;
 pub mod package;
 pub mod paths;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use crate::checkout::Checkout;
+use crate::installed::installed;
 use crate::limited::{Interrupt, Limit};
 use crate::loom;
 use crate::sanitizers::{
@@ -116,19 +117,25 @@ impl Part {
                     Piece::new("AddressSanitizer: stress", 20, stress),
                 ]
             }
-            Part::C => {
-                let programs = |tool| move |limit: &Limit| c_programs(checkout, tool, limit);
-                vec![
-                    Piece::new("programs in C: valgrind", 30, programs("valgrind")),
-                    Piece::new(
-                        "programs in C: AddressSanitizer",
-                        10,
-                        programs("address-sanitizer"),
-                    ),
-                ]
-            }
+            Part::C => pieces_in_c(checkout),
         }
     }
+}
+
+fn pieces_in_c(checkout: &Checkout) -> Vec<Piece<'_>> {
+    let programs = |tool| move |limit: &Limit| c_programs(checkout, tool, limit);
+    vec![
+        Piece::new("programs in C: valgrind", 30, programs("valgrind")),
+        Piece::new(
+            "programs in C: AddressSanitizer",
+            10,
+            programs("address-sanitizer"),
+        ),
+        Piece::new("programs in C: installed", 20, move |limit: &Limit| {
+            installed(checkout, |command| limit.run_and_keep(command).map(drop))?;
+            Ok(Verdict::Passed)
+        }),
+    ]
 }
 
 /// Runs the parts that `only` names, or all if it names none, the stress tests for `minutes` in total. Prints a line

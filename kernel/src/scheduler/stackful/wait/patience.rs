@@ -13,9 +13,9 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// Whether the jobs may run, at the moment `now`. Work that waits with its stack suspended may wait for one of them.
-    /// Work that holds a thread itself, because it unwinds or joins other work, mostly goes on soon, so they may run
-    /// only once it was found waiting for [`RECHECK`]. If it waits again and again, most checks find that it does.
+    /// Whether the jobs may run, at the moment `now`. Work that waits with its stack suspended may wait for one of
+    /// them. Work that holds a thread itself, because it unwinds or joins other work, mostly goes on soon, so they may
+    /// run only once it was found waiting for [`RECHECK`]. If it waits again and again, most checks find that it does.
     pub(super) fn is_over(&self, waits: bool, is_suspended: bool, now: Instant) -> bool {
         if !waits || is_suspended {
             self.since.set(None);
