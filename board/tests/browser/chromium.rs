@@ -94,6 +94,8 @@ impl Chromium {
                 "--no-first-run",
             ])
             .args([
+                // A click goes where its target was measured; a page that still scrolls smoothly has moved it.
+                "--force-prefers-reduced-motion",
                 "--disable-gpu",
                 "--disable-dev-shm-usage",
                 "--hide-scrollbars",
@@ -170,17 +172,17 @@ impl Chromium {
         }
     }
 
-    /// Waits until something has happened in a tab; returns at once if it already has.
-    pub(crate) fn wait_for(&self, session: &str, event: &str) -> Value {
+    /// Waits until something has happened in a tab; returns at once if it already has. `None` if it does not happen.
+    pub(crate) fn wait_for(&self, session: &str, event: &str) -> Option<Value> {
         let is_it = |it: &Value| it["sessionId"] == session && it["method"] == event;
         let mut happened = self.happened.borrow_mut();
         if let Some(at) = happened.iter().position(is_it) {
-            return happened.remove(at).unwrap();
+            return happened.remove(at);
         }
         loop {
-            let message = self.receive(event);
+            let message = self.from.recv_timeout(LONG).ok()?;
             if is_it(&message) {
-                return message;
+                return Some(message);
             }
             happened.push_back(message);
         }

@@ -76,7 +76,8 @@ impl Tab<'_> {
     pub(crate) fn loads(&self, act: impl FnOnce()) {
         self.chromium.forget(&self.session);
         act();
-        self.chromium.wait_for(&self.session, "Page.loadEventFired");
+        let loaded = self.chromium.wait_for(&self.session, "Page.loadEventFired");
+        assert!(loaded.is_some(), "no page comes after {}", self.path());
     }
 
     /// The value of an expression of JavaScript; of a promise, what comes of it.
