@@ -55,9 +55,17 @@
     same?.focus({ preventScroll: true });
   };
 
-  // A notice goes away by itself, because it can lie over what somebody reads. It leads to what is new, if that is here.
-  let told = 0;
+  // A notice goes away by itself, because it can lie over what somebody reads; but not while its link has the focus. It
+  // leads to what is new, if that is here.
+  let told = 0, isOver = false;
+  const end = () => {
+    isOver = true;
+    if (!news.contains(document.activeElement)) news.textContent = "";
+  };
+  news?.addEventListener("focusout", () => { if (isOver) end(); });
   const tell = (sentence, added) => {
+    isOver = false;
+    const had = news.contains(document.activeElement);
     news.textContent = sentence;
     if (added.length > 0) {
       added[0].id ||= "fresh";
@@ -65,10 +73,11 @@
       link.href = `#${added[0].id}`;
       link.textContent = "Show it";
       news.append(" ", link);
+      if (had) link.focus({ preventScroll: true });
     }
     place();
     clearTimeout(told);
-    told = setTimeout(() => { news.textContent = ""; }, 8000);
+    told = setTimeout(end, 8000);
   };
 
   // It covers no field and no button: it stands in a corner, or else in the page.

@@ -123,8 +123,7 @@ const HOUSE: &[About] = &[About(
     ),
 )];
 
-/// How long ago the boards began, and how long ago the last message was written.
-const BEGAN: Duration = Duration::from_secs(7 * 86_400);
+/// How long ago the last message was written.
 const LAST: Duration = Duration::from_secs(12 * 60);
 
 /// A message that is to be written, and the one that it answers, as a number of an earlier one of the same board.
@@ -135,12 +134,11 @@ struct Planned {
 }
 
 /// Fills boards that are empty with boards, topics and answers, as if they had been written in the last days. `clock`
-/// is that of their forest, and goes right again in the end.
+/// is that of their forest, and is right from then on.
 ///
 /// # Errors
 /// Those of writing.
 pub async fn fill(boards: &Boards, clock: &DemoClock) -> Result<(), BoardError> {
-    clock.fall_behind(BEGAN);
     let filled = fill_days(boards, clock).await;
     clock.fall_behind(Duration::ZERO);
     filled?;
@@ -186,7 +184,7 @@ async fn fill_days(boards: &Boards, clock: &DemoClock) -> Result<(), BoardError>
 fn before(rest: usize, count: usize) -> Duration {
     let part =
         f64::from(u32::try_from(rest).unwrap_or(0)) / f64::from(u32::try_from(count).unwrap_or(1));
-    LAST + (BEGAN - LAST).mul_f64(part * part)
+    LAST + (DemoClock::BEGAN - LAST).mul_f64(part * part)
 }
 
 /// The messages of a board, each behind the one that it answers. The list is walked without recursion.

@@ -57,6 +57,15 @@ fn the_demo_has_boards_with_content() {
         garden.contains("days ago") && garden.contains("minutes ago"),
         "{garden}"
     );
+    // What is days old can be seen as it was then.
+    let days = garden.split("days ago").next().unwrap();
+    let (_, then) = days.rsplit_once("datetime=\"").unwrap();
+    let then = then.split('"').next().unwrap();
+    let past = ask(&address, &format!("GET /b/garden?at={then}"), "");
+    assert!(
+        past.starts_with("HTTP/1.1 200") && past.contains("This is the past."),
+        "{past}"
+    );
     assert!(ask(&address, "GET /readyz", "").ends_with("ready\n"));
     end(board);
 }

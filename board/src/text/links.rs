@@ -20,6 +20,10 @@ impl Links {
 
     /// The address of the web around a colon, if there is one and room for it.
     pub(crate) fn bare(&mut self, text: &str, colon: usize) -> Option<Range<usize>> {
+        // Nothing is looked for then: what is found and not taken would be looked through again from the next colon on.
+        if self.0 > LINKS {
+            return None;
+        }
         bare_address(text, colon).filter(|address| self.take(&text[address.clone()]))
     }
 }
@@ -99,4 +103,19 @@ pub(crate) fn is_safe(url: &str) -> bool {
 fn is_path(url: &str) -> bool {
     let has_mark = url.contains(|c: char| c == '\\' || c.is_control());
     url.starts_with('/') && !url.starts_with("//") && !has_mark
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_room_no_address_is_looked_for() {
+        let mut links = Links::default();
+        assert_eq!(links.bare("a http://a. b", 6), Some(2..10));
+        assert!(!links.take(&"a".repeat(LINKS)));
+        let used = links.0;
+        assert_eq!(links.bare("a http://a. b", 6), None);
+        assert_eq!(links.0, used);
+    }
 }

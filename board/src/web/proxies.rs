@@ -80,15 +80,21 @@ impl FromStr for Network {
         };
         let (own, width) = bits(address);
         let is_number = prefix.bytes().all(|byte| byte.is_ascii_digit());
-        let prefix = prefix.parse().ok().filter(|it| is_number && *it <= width);
+        let prefix = prefix
+            .parse::<u32>()
+            .ok()
+            .filter(|it| is_number && *it <= width);
         let prefix = prefix.ok_or_else(|| NotANetwork::Prefix(text.to_owned()))?;
-        let network = Self { address, prefix };
         // All but the first bits.
         let rest = 1_u128
             .checked_shl(width - prefix)
             .map_or(u128::MAX, |it| it - 1);
         match own & rest {
-            0 => Ok(network),
+            // An IPv4 address that is written as one of IPv6 has bits up to the 96th, so the prefix is no shorter.
+            0 => Ok(Self {
+                address: address.to_canonical(),
+                prefix: prefix - (width - bits(address.to_canonical()).1),
+            }),
             _ => Err(NotANetwork::Bits(text.to_owned())),
         }
     }
@@ -116,6 +122,11 @@ mod tests {
             ("::1/128", "::1", true),
             ("::1", "::2", false),
             ("::ffff:10.0.0.1", "10.0.0.1", true),
+            ("::ffff:10.0.0.0/104", "10.255.0.1", true),
+            ("::ffff:10.0.0.0/104", "::ffff:10.0.0.1", true),
+            ("::ffff:10.0.0.0/104", "11.0.0.1", false),
+            ("::ffff:10.0.0.1/128", "10.0.0.1", true),
+            ("::ffff:0:0/96", "203.0.113.9", true),
             (" 10.0.0.1 ", "10.0.0.1", true),
         ] {
             let parsed: Network = network.parse().unwrap();

@@ -237,12 +237,16 @@ fn refusal(
     (client, is_misled): (Client, bool),
     (path, began): (&str, Instant),
 ) -> Option<Problem> {
-    // Programs that monitor the board always get an answer; of the figures, those on this machine.
-    if matches!(path, "/healthz" | "/readyz") || (path == "/metrics" && client.has_local_peer) {
+    // Programs that monitor the board always get an answer; of the figures, those on this machine. A browser on this
+    // machine that was misled is none of them.
+    if matches!(path, "/healthz" | "/readyz") {
         return None;
     }
     if is_misled {
         return Some(Problem::misled());
+    }
+    if path == "/metrics" && client.has_local_peer {
+        return None;
     }
     if room.count > app.config.most_requests {
         return Some(Problem::overloaded());

@@ -395,6 +395,17 @@ fn the_numbered_pages_of_a_board_do_not_shift_and_are_no_past() {
         assert!(past.contains("This is the past"), "{past}");
         assert_eq!(link(&past, "Back to now"), "/b/tea?page=2");
         assert!(link(&past, "← Before").ends_with(&format!("&at={at}")));
+        // A list that was empty says so, too: nothing had an `x` in it, and the first version had nothing at all.
+        let (tree, _) = at.split_once('.').unwrap();
+        for (path, now) in [
+            (format!("/b/tea/search?q=x&of={at}"), 2),
+            (format!("/b/tea?of={tree}.1"), 20),
+        ] {
+            let empty = browser.get(&path).body;
+            assert!(empty.contains("class=\"empty\""), "{path}: {empty}");
+            let now_at = link(&empty, "See it as it is now");
+            assert_eq!(titles(&browser.get(&now_at).body).len(), now, "{now_at}");
+        }
     });
 }
 

@@ -36,12 +36,11 @@ fn with_an_origin_forms_come_from_there_and_cookies_are_secure() {
 /// A page of the web whose name leads to this machine could read the board, and write to it.
 #[test]
 fn another_name_does_not_lead_to_a_board_of_this_machine() {
-    let asked = |config: Config, host: &str| {
+    let asked_for = |path: &str, config: Config, host: &str| {
         let mut status = 0;
         with_config(config, |browser| {
             let mut stream = std::net::TcpStream::connect(browser.address).unwrap();
-            let head =
-                format!("GET /api/boards HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+            let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
             stream.write_all(head.as_bytes()).unwrap();
             let mut answer = String::new();
             stream.read_to_string(&mut answer).unwrap();
@@ -49,8 +48,17 @@ fn another_name_does_not_lead_to_a_board_of_this_machine() {
         });
         status
     };
-    assert_eq!(asked(Config::default(), "localhost:8080"), 200);
-    assert_eq!(asked(Config::default(), "evil.example"), 421);
+    for (path, misled) in [
+        ("/api/boards", 421),
+        ("/metrics", 421),
+        ("/healthz", 200),
+        ("/readyz", 200),
+    ] {
+        let asked = |host| asked_for(path, Config::default(), host);
+        assert_eq!(asked("localhost:8080"), 200, "{path}");
+        assert_eq!(asked("evil.example"), misled, "{path}");
+    }
+    let asked = |config, host: &str| asked_for("/api/boards", config, host);
     let named = Config {
         origin: Some("http://tea.example".parse().unwrap()),
         ..Config::default()
