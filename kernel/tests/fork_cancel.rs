@@ -12,7 +12,7 @@ use std::sync::{
 
 use tools::{Drops, Latch, on_each, runtime, until, watch};
 use weald_kernel::{
-    JoinError, Wait,
+    CancelShield, JoinError, Wait,
     fork::{join, scope},
 };
 
@@ -310,4 +310,27 @@ fn a_destructor_forks_while_the_cancel_of_a_part_unwinds_its_scope() {
     job.cancel();
     assert!(is_cancelled(&runtime.block_on(job)));
     assert_eq!(ended.load(Ordering::SeqCst), 1);
+}
+
+/// The shield ends before the fork does, so the cancel that then unwinds the first half ends the second.
+#[test]
+fn a_half_that_was_stolen_under_a_shield_is_cancelled_with_the_first() {
+    let _watch = watch();
+    let runtime = runtime(2);
+    let (first, second) = (Latch::default(), Latch::default());
+    let (of_first, of_second) = (first.clone(), second.clone());
+    let job = runtime.spawn(async move {
+        join(
+            || {
+                let shield = CancelShield::begin();
+                until(|| of_second.waiters() == 1);
+                drop(shield);
+                of_first.clone().wait();
+            },
+            || of_second.clone().wait(),
+        );
+    });
+    until(|| first.waiters() == 1);
+    job.cancel();
+    assert!(is_cancelled(&runtime.block_on(job)));
 }

@@ -9,6 +9,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
+        mpsc,
     },
     time::Duration,
 };
@@ -108,4 +109,68 @@ fn parts_meet_in_a_wait_that_the_end_of_a_drain_unwinds() {
         assert_eq!(shut_down(runtime), 1);
         assert_eq!(met.load(Ordering::SeqCst), 4);
     }
+}
+
+/// Runs `fork` when it is dropped, and then tells that it has returned.
+struct ForksAtDrop<F: Fn()>(F, mpsc::Sender<()>);
+
+impl<F: Fn()> Drop for ForksAtDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+        self.1.send(()).unwrap();
+    }
+}
+
+/// A destructor forks so many parts, which wait beyond the deadline of a shutdown. The shutdown cancels every job, also
+/// those that run such parts, but that cancel must not reach the destructor.
+fn a_destructor_waits_beyond_a_deadline(unwinds: bool, count: usize, fork: fn(&Latch)) {
+    let _watch = watch();
+    let (runtime, (sender, returned)) = (runtime(2), mpsc::channel());
+    let (waits, ends) = (Latch::default(), Latch::default());
+    let (waited, awaited) = (waits.clone(), ends.clone());
+    let job = runtime.spawn(async move {
+        let _guard = ForksAtDrop(|| fork(&awaited), sender);
+        match unwinds {
+            true => waited.wait(),
+            false => waited.await,
+        }
+    });
+    until(|| waits.waiters() == 1);
+    job.cancel();
+    until(|| ends.waiters() == count);
+    runtime.shutdown(Duration::from_millis(10));
+    ends.open();
+    assert!(returned.recv().is_ok(), "the destructor was unwound");
+}
+
+fn parts_wait(ends: &Latch) {
+    fork::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| ends.clone().wait());
+        }
+    });
+}
+
+fn a_half_waits(ends: &Latch) {
+    fork::join(|| until(|| ends.waiters() == 1), || ends.clone().wait());
+}
+
+#[test]
+fn a_deadline_unwinds_no_scope_of_a_destructor() {
+    a_destructor_waits_beyond_a_deadline(false, 4, parts_wait);
+}
+
+#[test]
+fn a_deadline_unwinds_no_scope_of_a_destructor_that_a_cancel_runs() {
+    a_destructor_waits_beyond_a_deadline(true, 4, parts_wait);
+}
+
+#[test]
+fn a_deadline_unwinds_no_join_of_a_destructor() {
+    a_destructor_waits_beyond_a_deadline(false, 1, a_half_waits);
+}
+
+#[test]
+fn a_deadline_unwinds_no_join_of_a_destructor_that_a_cancel_runs() {
+    a_destructor_waits_beyond_a_deadline(true, 1, a_half_waits);
 }

@@ -8,6 +8,8 @@ mod blocker;
 #[path = "support/tools.rs"]
 mod tools;
 
+use std::sync::{Mutex, mpsc};
+
 use blocker::Blocker;
 use tools::{Latch, until, watch};
 use weald_kernel::{JoinHandle, Runtime, Wait, fork};
@@ -84,6 +86,36 @@ fn a_fork_whose_first_half_waits_frees_those_that_hold_all_threads_of_its_line()
 #[test]
 fn a_scope_whose_owner_waits_frees_those_that_hold_all_threads_of_its_line() {
     one_that_frees_goes_on(by_scope);
+}
+
+/// As [`a_fork_that_frees`], but its owner blocks its thread, so nobody but the monitor finds out.
+fn one_whose_owner_blocks_goes_on(fork: Fork) {
+    let _watch = watch();
+    let (runtime, blocker) = (with_spare_threads(2, 16), Blocker::default());
+    let mut jobs = forks_that_block(&runtime, fork, &blocker, 14);
+    until(|| blocker.begun() == 14);
+    let (frees, (sender, freed)) = (blocker.clone(), mpsc::channel());
+    jobs.push(runtime.spawn(async move {
+        let (sender, freed) = (Mutex::new(sender), Mutex::new(freed));
+        let part = || {
+            frees.open();
+            sender.lock().unwrap().send(()).unwrap();
+        };
+        fork(&|| freed.lock().unwrap().recv().unwrap(), &part);
+    }));
+    for job in jobs {
+        runtime.block_on(job).unwrap();
+    }
+}
+
+#[test]
+fn a_fork_whose_first_half_blocks_for_its_second_frees_those_that_hold_all_threads_of_its_line() {
+    one_whose_owner_blocks_goes_on(by_join);
+}
+
+#[test]
+fn a_scope_whose_body_blocks_for_a_part_frees_those_that_hold_all_threads_of_its_line() {
+    one_whose_owner_blocks_goes_on(by_scope);
 }
 
 /// All threads are used up, so nobody can begin a further part. It is named, and others run.

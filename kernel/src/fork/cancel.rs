@@ -37,6 +37,17 @@ pub(super) fn inherit(fork_deque: &ForkDeque) {
     }
 }
 
+/// A job that runs parts of what a destructor forks begins: its waits last to their end, as the destructor's do. A
+/// shutdown cancels every job, and a cancel that unwound the part would be raised in the destructor, which ends the
+/// program if that unwinds already.
+pub(super) fn shield_to_the_end(here: &Context) {
+    if let Some(job) = here.job_ref() {
+        let mut extensions = job.header().extensions.lock();
+        // Not one more for each part: a runner runs many, all of one scope.
+        extensions.shields = extensions.shields.max(1);
+    }
+}
+
 /// A part of a fork has run as a job of its own. If it noted a panic and `returned`, some code of its own has caught
 /// that, so the unit that forked has survived it; otherwise the join raises the panic again, and notes it there.
 pub(super) fn tell_if_survived(returned: bool) {

@@ -264,14 +264,18 @@ impl ForkDeque {
         Some(Arc::as_ptr(watch).addr())
     }
 
-    /// From now on no cancel reaches what the root fork forks.
+    /// A destructor has begun the root fork: no cancel reaches what it forks.
     pub(super) fn shield(&self) {
-        let root = self.root().shielded();
+        let root = self.root().of_destructor();
         self.root.store(root.into_raw(), Ordering::Relaxed);
     }
 
     /// The root fork has ended.
     pub(super) fn end(&self) {
+        debug_assert!(
+            lock(&self.scopes).is_empty(),
+            "a scope is over before its root fork"
+        );
         self.job.end();
         self.root.store(ptr::null_mut(), Ordering::Relaxed);
     }
@@ -299,20 +303,21 @@ impl ForkDeque {
     /// The root job of what is forked here. While a cancel already unwinds, the root job is shielded: the cancel does
     /// not reach those forks. Called by the root fork's thread, or a thief that has just taken an entry.
     pub(super) fn root_of_forks(&self) -> RootJob {
-        match self.is_unwinding() {
+        let Some(job) = NonNull::new(self.job.address()).map(JobPtr::from_raw) else {
+            return self.root();
+        };
+        // Not the root job: that may have unwound while this one has not begun to. SAFETY: the job runs the caller, or
+        // waits for the entry that the caller has taken.
+        let header = unsafe { job.header() };
+        let unwinds = |job: &job::Header| {
+            let extensions = job.extensions.lock_existing();
+            extensions.is_some_and(|extensions| extensions.unwound)
+        };
+        match header.waits_to_the_end() {
+            true if unwinds(header) => self.root().of_destructor(),
             true => self.root().shielded(),
             false => self.root(),
         }
-    }
-
-    /// Whether a cancel already unwinds the root fork's job, or must not. Not whether it unwinds the root job: that may
-    /// have unwound while this one has not begun to.
-    fn is_unwinding(&self) -> bool {
-        let job = NonNull::new(self.job.address()).map(JobPtr::from_raw);
-        job.is_some_and(|job| {
-            // SAFETY: the job runs the caller, or waits for the entry that the caller has taken.
-            unsafe { job.header() }.waits_to_the_end()
-        })
     }
 
     /// Whether `job` runs the root fork.

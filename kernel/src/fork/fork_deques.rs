@@ -204,7 +204,14 @@ impl ForkDeques {
             return false;
         }
         let admission = self.admission(shared);
-        let lacks_runner = |fork_deque: &ForkDeque| fork_deque.has_parts() && fork_deque.computes();
+        // Its own scopes, too: their owner may block for a part, which no runner would tell.
+        let lacks_runner = |fork_deque: &ForkDeque| {
+            let has_parts = || {
+                fork_deque.has_parts()
+                    || fork_deque.last_scope_that(|it| it.lacks_runner()).is_some()
+            };
+            fork_deque.computes() && has_parts()
+        };
         self.iter()
             .any(|fork_deque| lacks_thief(&admission, fork_deque) || lacks_runner(fork_deque))
     }

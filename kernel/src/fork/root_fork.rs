@@ -75,6 +75,9 @@ impl<'a> RootFork<'a> {
         if here.is_dropping() || here.is_panicking() {
             fork_deque.shield();
         }
+        if is_stolen && fork_deque.root().is_of_destructor() {
+            cancel::shield_to_the_end(here);
+        }
         here.set_thread_fork(Some(fork_deque::as_thread_fork(fork_deque)));
         if is_stolen {
             // Alerted, so that it shares its first halves: the thread that it was stolen from may soon wait, and then

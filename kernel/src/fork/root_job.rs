@@ -8,6 +8,11 @@ use crate::job::{Header, JobPtr};
 
 /// Set if the cancel of the root job does not reach the forks.
 const SHIELDED: usize = 1;
+/// Set beside `SHIELDED` if no other cancel may reach the forks either: a destructor forked them.
+const OF_DESTRUCTOR: usize = 2;
+const BITS: usize = SHIELDED | OF_DESTRUCTOR;
+
+const _: () = assert!(align_of::<Header>() > BITS, "addresses leave the bits free");
 
 /// A root job, as a bare address; null on a foreign thread.
 #[derive(Clone, Copy)]
@@ -30,7 +35,12 @@ impl RootJob {
         RootJob(self.0.map_addr(|address| address | SHIELDED))
     }
 
-    /// The address with the bit `SHIELDED`, for an atomic.
+    /// As [`shielded`](RootJob::shielded), for good: by a destructor, not by a shield that may end before the forks do.
+    pub(super) fn of_destructor(self) -> RootJob {
+        RootJob(self.0.map_addr(|address| address | BITS))
+    }
+
+    /// The address with its bits, for an atomic.
     pub(super) fn into_raw(self) -> *mut Header {
         self.0
     }
@@ -41,11 +51,16 @@ impl RootJob {
 
     /// The job; none on a foreign thread.
     pub(super) fn job(self) -> Option<JobPtr> {
-        NonNull::new(self.0.map_addr(|address| address & !SHIELDED)).map(JobPtr::from_raw)
+        NonNull::new(self.0.map_addr(|address| address & !BITS)).map(JobPtr::from_raw)
     }
 
     /// The job whose cancel also cancels the forks; none if shielded.
     pub(super) fn canceller(self) -> Option<JobPtr> {
         self.job().filter(|_| self.0.addr() & SHIELDED == 0)
+    }
+
+    /// Whether a destructor forked them. Also on a foreign thread, where there is no job.
+    pub(super) fn is_of_destructor(self) -> bool {
+        self.0.addr() & OF_DESTRUCTOR != 0
     }
 }

@@ -91,10 +91,11 @@ struct PartsState {
 /// rather than compute, use [`weald::scope`](crate::scope()): here each part that waits or blocks its
 /// thread makes another worker begin a part that is left.
 ///
-/// While parts of this line block and hold all spare threads, no further worker begins parts, and the caller runs what
-/// is left when `body` has returned. A `body`, or a part that the caller runs, that waits for a part which has not
-/// begun then waits until a thread is free; [`Runtime::waits`](crate::Runtime::waits) names it. So it does once its
-/// runtime has stopped, where nobody but the caller is left; while a runtime shuts down, its workers begin parts.
+/// While parts of this line block and hold all threads of the quarantine, no further worker begins parts, and the
+/// caller runs what is left when `body` has returned. A `body`, or a part that the caller runs, that waits for a part
+/// which has not begun then waits until a thread is free; [`Runtime::waits`](crate::Runtime::waits) names it. So it
+/// does once its runtime has stopped, where nobody but the caller is left; while a runtime shuts down, its workers
+/// begin parts.
 ///
 /// # Panics
 /// After all parts have ended: with the panic of `body`, else with that of the part that was spawned first among
@@ -123,7 +124,7 @@ pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)
             inner: Mutex::default(),
         });
         fork_deque.open_scope(parts.clone());
-        let open = OpenScope(fork_deque);
+        let open = OpenScope(fork_deque, &parts);
         let scope = Scope {
             parts: parts.clone(),
             scope: PhantomData,
@@ -166,11 +167,11 @@ pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)
 }
 
 /// A scope that is not over, in the fork deque of its owner.
-struct OpenScope<'a>(&'a ForkDeque);
+struct OpenScope<'a>(&'a ForkDeque, &'a Arc<ScopeParts>);
 
 impl Drop for OpenScope<'_> {
     fn drop(&mut self) {
-        self.0.close_scope();
+        self.0.close_scope(Arc::as_ptr(self.1).cast());
     }
 }
 

@@ -184,7 +184,9 @@ fn has_other_workers(shared: &Shared) -> bool {
 }
 
 /// Cancels the jobs in `live`, and lets the workers end them, until none is left that they can end, or until
-/// `deadline`. The runtime is closed, so there are no others. Those that have ended leave the list.
+/// `deadline`. Those that have ended leave the list. The runtime is closed, so there are no others but jobs that run
+/// parts of a fork: those that begin from now on are ended with what is left over. A runner that has not begun is
+/// cancelled, too, and a destructor that waits for one of its parts may then wait until the runtime has stopped.
 fn cancel_on_workers(
     shared: &Arc<Shared>,
     own: &OwnRuns,

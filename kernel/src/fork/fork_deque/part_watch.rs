@@ -39,9 +39,11 @@ impl ForkDeque {
         lock(&self.scopes).push(scope);
     }
 
-    /// The scope that was opened last is over. Called by the thread of the root fork.
-    pub(in crate::fork) fn close_scope(&self) {
+    /// `scope`, which was opened last, is over. Called by the thread of the root fork.
+    pub(in crate::fork) fn close_scope(&self, scope: *const ()) {
         let closed = lock(&self.scopes).pop();
+        let last = closed.as_ref().map(|last| Arc::as_ptr(last).cast());
+        debug_assert_eq!(last, Some(scope), "scopes end in the opposite order");
         drop(closed);
     }
 

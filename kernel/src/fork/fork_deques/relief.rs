@@ -101,12 +101,15 @@ impl Reliefs {
         if before == TAKEN {
             return None;
         }
-        let is_lacked = left != ThreadsLeft::None && lacking().next().is_some();
-        if left != ThreadsLeft::None && !is_lacked {
+        // While no thread is left, it is asked only to find out whether the pause is over: this walks over all forks.
+        let is_asked = left != ThreadsLeft::None || pace.since.is_some();
+        let is_lacked = is_asked && lacking().next().is_some();
+        if !is_lacked {
             pace.since = None;
         }
         let is_due = is_lacked
             && match left {
+                ThreadsLeft::None => false,
                 ThreadsLeft::Last if before == NONE => {
                     now.duration_since(*pace.since.get_or_insert(now)) >= PAUSE
                 }
@@ -203,5 +206,18 @@ mod tests {
         assert_eq!(at(21, &[]), None);
         let answers = [30, 39, 40].map(|tenths| at(tenths, &[4]));
         assert_eq!(answers, [None, None, Some(4)]);
+    }
+
+    #[test]
+    fn the_first_of_the_last_threads_goes_after_a_second_although_an_earlier_burst_lacked_one() {
+        let (reliefs, begin) = (Reliefs::new(), Instant::now());
+        let at = |seconds: u32, left, lacking: &[usize]| {
+            offer(&reliefs, left, lacking, begin + seconds * PAUSE)
+        };
+        assert_eq!(at(0, ThreadsLeft::Last, &[4]), None);
+        // The quarantine has room again.
+        assert_eq!(at(1, ThreadsLeft::None, &[]), None);
+        assert_eq!(at(10, ThreadsLeft::Last, &[4]), None);
+        assert_eq!(at(11, ThreadsLeft::Last, &[4]), Some(4));
     }
 }

@@ -27,7 +27,7 @@ use crate::{
 static IS_EXPLAINED: AtomicBool = AtomicBool::new(false);
 
 /// The caller has printed why it is about to abort the program.
-pub(crate) fn is_explained() {
+pub(crate) fn note_explained() {
     IS_EXPLAINED.store(true, Ordering::Relaxed);
 }
 

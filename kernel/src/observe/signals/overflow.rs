@@ -46,7 +46,7 @@ extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
     let address = unsafe { info_ref.si_addr() }.addr();
     if is_in_our_guard(address) {
         print_overflow();
-        abort::is_explained();
+        abort::note_explained();
         // SAFETY: `abort` is async-signal-safe.
         unsafe { libc::abort() };
     }

@@ -102,7 +102,7 @@ impl PoolService<'_> {
     }
 
     /// Whether the thread may take any job of the quarantine. Jobs that are tried, or that others wait for, get threads
-    /// that are left for workers; such a thread takes no other job.
+    /// that are left for workers; such a thread takes only further ones of these.
     fn takes_any(&self, has_relieved: bool) -> bool {
         let shared = self.shared;
         let may_be_beyond = has_relieved || shared.suspects.are_all();
