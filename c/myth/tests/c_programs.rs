@@ -62,6 +62,11 @@ fn joins_by_threads_of_the_system() {
 }
 
 #[test]
+fn joins_with_a_limit_begin_a_thread_whose_creator_computes() {
+    check_on(&[2, 3], "limited_joins.c", &[]);
+}
+
+#[test]
 fn the_first_call_makes_a_thread_of_main() {
     for call in ["recursive", "errorcheck", "cancel", "worker"] {
         check("first.c", &[call]);

@@ -103,7 +103,7 @@ unsafe fn take_result(thread: *const Thread, result: Option<&Cell<*mut c_void>>)
 fn wait_until_stored(thread: &Thread, limit: TimeLimit) -> Result<(), c_int> {
     /// How long an OS thread of the program pauses, which cannot let others run. A timer might find no free worker.
     const PAUSE: Duration = Duration::from_micros(50);
-    while !thread.state.has(STORED) {
+    while !is_stored(thread) {
         match limit {
             TimeLimit::None => return Err(libc::EBUSY),
             TimeLimit::Until(Some(deadline)) if Instant::now() >= deadline => {
@@ -117,6 +117,15 @@ fn wait_until_stored(thread: &Thread, limit: TimeLimit) -> Result<(), c_int> {
         }
     }
     Ok(())
+}
+
+/// Whether the handle of a thread is stored. If it was left to its joiner, a job is made of it first: a joiner with a
+/// limit cannot run it as a call, and its creator may compute for long.
+fn is_stored(thread: &Thread) -> bool {
+    if !thread.state.has(STORED) {
+        thread.make_job_if_left();
+    }
+    thread.state.has(STORED)
 }
 
 fn wait_for(thread: &Thread, handle: &mut JoinHandle<()>, limit: TimeLimit) -> Result<(), c_int> {

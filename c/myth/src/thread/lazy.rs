@@ -1,5 +1,6 @@
 //! Threads on several workers: mostly no jobs. A thread is left to whoever joins it, who runs it as a call; if its
-//! creator waits, or another worker has nothing to do, a job is made of it ([`weald_kernel::push_lazy`]).
+//! creator waits, it is joined with a limit, or another worker has nothing to do, a job is made of it
+//! ([`weald_kernel::push_lazy`]).
 //!
 //! # Safety
 //! *Three holds*, *one joiner*: at the head of [`super`].
@@ -53,6 +54,14 @@ impl Thread {
             JoblessRun::Refused => unsafe { make_job(&raw const this.lazy) },
         }
         false
+    }
+
+    /// Makes a job of a thread if it was left to its joiner, by whom this is called.
+    pub(super) fn make_job_if_left(&self) {
+        if take_lazy(&self.lazy) {
+            // SAFETY: it was taken out above.
+            unsafe { make_job(&raw const self.lazy) };
+        }
     }
 }
 
