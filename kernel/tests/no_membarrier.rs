@@ -16,7 +16,7 @@ use futures_channel::mpsc;
 use futures_util::StreamExt;
 use no_membarrier::forbid_membarriers;
 use tools::{until, watch};
-use weald_kernel::{Runtime, sleep, spawn};
+use weald_kernel::{LazyJob, Runtime, Spawn, push_lazy, sleep, spawn, take_lazy};
 
 /// Two jobs that wake each other, while foreign threads enter the core of their worker.
 async fn ping_pong(rounds: u32) -> u32 {
@@ -69,4 +69,23 @@ fn a_worker_is_retaken_from_a_stuck_thread_which_then_learns_of_it() {
         runtime.block_on(runtime.spawn(ping_pong(100))).unwrap(),
         100
     );
+}
+
+#[test]
+#[allow(unsafe_code, reason = "lazy jobs are for other languages")]
+fn a_lazy_job_is_kept_though_the_owner_must_wait_for_the_lock() {
+    let _watch = watch();
+    forbid_membarriers();
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    runtime.block_on(async {
+        let code = || {
+            let lazy = LazyJob::new();
+            // SAFETY: it is taken back.
+            assert!(unsafe { push_lazy(&lazy, |_| unreachable!()) });
+            assert!(take_lazy(&lazy));
+        };
+        // SAFETY: the code keeps nothing that depends on the OS thread.
+        let fiber = unsafe { Spawn::new().spawn_migrating_fiber(64 << 10, code) };
+        fiber.unwrap().await.unwrap();
+    });
 }

@@ -192,7 +192,9 @@ int myth_globalattr_set_child_first(myth_globalattr_t *attr, int child_first);
 
 /* Creates a thread that calls func(arg). Each thread must be joined once or detached once. NULL: the system refuses a
  * stack or memory. With one worker the thread runs until it waits or ends before this returns. Such a thread gets most
- * of its memory at its first wait; if the system refuses it then, the program ends. */
+ * of its memory at its first wait; if the system refuses it then, the program ends. So may a thread with several workers
+ * that its joiner runs. These mostly get their stack when they begin: if the system refuses it, they are not begun before
+ * there is one, and NULL is not returned. */
 myth_thread_t myth_create(myth_func_t func, void *arg);
 /* The same with attributes, or with NULL as above. `id` may be NULL. It is written before the thread begins. */
 int myth_create_ex(myth_thread_t *id, myth_thread_attr_t *attr, myth_func_t func, void *arg);

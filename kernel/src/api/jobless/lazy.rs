@@ -7,7 +7,8 @@
 //! - *the worker looks around*: the same ([`look`](crate::scheduler::workers::search::look));
 //! - *another worker searches, and the ring is [shared](crate::queue::sharing)*: it takes the oldest, and makes jobs of
 //!   them (`Worker::steal_lazy`). What shares the ring of a worker that computes is what shares it for jobs: a row of
-//!   nested runs ([`has_time`](crate::api::jobless)), or the monitor after a tick.
+//!   nested runs ([`has_time`](crate::api::jobless)), or the monitor after a tick. A worker that has
+//!   jobs of its own takes some at its looks.
 //!
 //! So code that nobody joins runs as soon as a job in its place would have.
 
@@ -16,6 +17,7 @@
 use std::ptr;
 
 use crate::{
+    biased_lock::Revoked,
     queue::sharing::lazy_jobs::{LazyJob, MakeJob},
     scheduler::workers::context::{self, Context},
 };
@@ -37,11 +39,16 @@ pub unsafe fn push_lazy(lazy: &LazyJob, make: MakeJob) -> bool {
         return false;
     }
     // SAFETY: *owner*: the worker of this thread's context.
-    let Some(mut core) = (unsafe { worker.core.enter_at_once(lease) }) else {
-        return false;
-    };
-    // SAFETY: the caller's promise.
-    unsafe { worker.push_lazy(&mut core, lazy, make) };
+    match unsafe { worker.core.enter(lease) } {
+        // SAFETY: the caller's promise.
+        Ok(mut core) => unsafe { worker.push_lazy(&mut core, lazy, make) },
+        // Its next owner finds it: a caller that only puts it back has no other place for it.
+        Err(Revoked) => {
+            let mut core = worker.core.enter_foreign();
+            // SAFETY: as above.
+            unsafe { worker.push_lazy(&mut core, lazy, make) };
+        }
+    }
     true
 }
 
