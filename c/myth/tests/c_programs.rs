@@ -62,8 +62,8 @@ fn joins_by_threads_of_the_system() {
 }
 
 #[test]
-fn joins_with_a_limit_begin_a_thread_whose_creator_computes() {
-    check_on(&[2, 3], "limited_joins.c", &[]);
+fn a_thread_begins_though_its_creator_computes() {
+    check_on(&[2, 3], "computing_creator.c", &[]);
 }
 
 #[test]
@@ -179,17 +179,18 @@ fn a_stack_that_overflows_ends_the_program_with_a_sentence() {
     let program = MYTH
         .build("overflow.c", Linked::Static)
         .expect("there is a C compiler");
-    // On one worker the thread runs in the middle of `main`, whose stack it is not.
+    // The thread runs in the middle of `main`, whose stack it is not. On two workers a thief may make a job of it.
     let units = [
         " in a thread that runs in the middle of another one: in `main`, ",
         " in an unnamed job, ",
     ];
-    for (workers, unit) in (1..).zip(units) {
+    for (workers, possible) in [(1, &units[..1]), (2, &units[..])] {
         let output = run(&program, &[], workers);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success());
-        let sentence = format!("weald: the stack of 128 KiB overflowed{unit}");
-        assert!(errors.contains(&sentence), "{errors}");
+        let is_told =
+            |unit| errors.contains(&format!("weald: the stack of 128 KiB overflowed{unit}"));
+        assert!(possible.iter().any(is_told), "{errors}");
     }
 }
 

@@ -77,6 +77,7 @@ pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, Ser
     if worker_loop.worker().has_lazy_jobs() {
         worker_loop.worker().make_all_lazy(worker_loop.lease())?;
     }
+    worker_loop.worker().steal_lazy_of(&shared.workers);
     adapt(worker_loop);
     spread::share(worker_loop);
     let mut first = FirstOfLook::of(shared, worker_loop.pinned);

@@ -81,6 +81,18 @@ impl Worker {
         drop(core);
         make(taken) > 0
     }
+
+    /// Makes jobs of some of another worker from which thieves may take, though this one has jobs of its own: while all
+    /// are busy, those of a worker that computes would wait for its end, since the monitor sends only jobs to the
+    /// injector. By its owner, outside of any lock.
+    pub(crate) fn steal_lazy_of(&self, workers: &[Worker]) {
+        for distance in 1..workers.len() {
+            let victim = &workers[(self.index + distance) % workers.len()];
+            if victim.has_lazy_jobs() && victim.sharing.begin_steal() && victim.steal_lazy() {
+                return;
+            }
+        }
+    }
 }
 
 fn make(taken: TakenLazyJobs) -> usize {

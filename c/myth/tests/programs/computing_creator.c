@@ -1,4 +1,5 @@
-/* Joins with a limit, of a thread whose creator computes until it is joined. Nobody else has time to begin it. */
+/* A thread whose creator computes until it has run: it is joined with a limit, or nobody joins it, while another thread
+   yields in a loop. */
 #include "check.h"
 
 static void *same(void *argument) { return argument; }
@@ -36,6 +37,22 @@ static void *tries(void *argument) {
   return argument;
 }
 
+static int has_run;
+static void *notes(void *argument) {
+  __atomic_store_n(&has_run, 1, __ATOMIC_RELEASE);
+  return argument;
+}
+
+static void *yields(void *argument) {
+  struct timespec late = in_ms(60000);
+  __atomic_store_n(&runs, 1, __ATOMIC_RELEASE);
+  while (!__atomic_load_n(&has_run, __ATOMIC_ACQUIRE)) {
+    CHECK(!has_passed(late));
+    myth_yield();
+  }
+  return argument;
+}
+
 static void compute_until(int *flag) {
   while (!__atomic_load_n(flag, __ATOMIC_ACQUIRE)) {
   }
@@ -51,10 +68,20 @@ static void check(myth_func_t joins) {
   CHECK(myth_join(joiner, NULL) == 0);
 }
 
+static void check_beside_yields(void) {
+  runs = 0;
+  myth_thread_t yielding = myth_create(yields, NULL);
+  compute_until(&runs);
+  myth_thread_t thread = myth_create(notes, NULL);
+  compute_until(&has_run);
+  CHECK(myth_join(thread, NULL) == 0 && myth_join(yielding, NULL) == 0);
+}
+
 int main(void) {
   CHECK(myth_init() == 0);
   check(joins_until);
   check(tries);
+  check_beside_yields();
   myth_fini();
   return 0;
 }
