@@ -47,7 +47,7 @@ use crate::{
 };
 
 pub use crate::queue::sharing::lazy_jobs::{LazyJob, MakeJob};
-pub use lazy::{push_lazy, take_lazy};
+pub use lazy::{push_lazy, put_back_lazy, take_lazy};
 
 use lazy::make_jobs_of_lazy;
 

@@ -9,7 +9,7 @@
 
 use std::mem::offset_of;
 
-use weald_kernel::{JoblessRun, LazyJob, push_lazy, take_lazy};
+use weald_kernel::{JoblessRun, LazyJob, push_lazy, put_back_lazy, take_lazy};
 
 use super::{Start, Thread, run_on_top, spawn, store};
 use crate::runtime::{self, Global};
@@ -97,7 +97,7 @@ unsafe fn make_job(lazy: *const LazyJob) {
             // SAFETY: as above.
             let lazy = unsafe { &*lazy };
             // SAFETY: as in `leave_to_joiner`. If the runtime ends, those that wait for it are ended in their waits.
-            let _ends = unsafe { push_lazy(lazy, make_job) };
+            let _ends = unsafe { put_back_lazy(lazy, make_job) };
         }
     }
 }

@@ -17,13 +17,15 @@
 use std::ptr;
 
 use crate::{
-    biased_lock::Revoked,
     queue::sharing::lazy_jobs::{LazyJob, MakeJob},
-    scheduler::workers::context::{self, Context},
+    scheduler::workers::{
+        context::{self, Context},
+        shared::Shared,
+    },
 };
 
-/// Gives code to the worker of the calling thread. False if there is none, or if the runtime ends: then nothing has
-/// happened.
+/// Gives code to the worker of the calling thread. False if there is none, if the thread has lost it, or if the runtime
+/// ends: then nothing has happened.
 ///
 /// # Safety
 /// - `lazy` stays where it is until [`take_lazy`] has returned true for it, or a job was made of it.
@@ -32,23 +34,43 @@ use crate::{
 #[inline(never)]
 pub unsafe fn push_lazy(lazy: &LazyJob, make: MakeJob) -> bool {
     let cx = context::here();
-    let (Some((worker, lease)), Some(shared)) = (cx.worker(), cx.shared()) else {
+    let Some((worker, lease)) = cx.worker() else {
         return false;
     };
-    if shared.is_closing() {
+    if cx.shared().is_none_or(Shared::is_closing) {
         return false;
     }
     // SAFETY: *owner*: the worker of this thread's context.
-    match unsafe { worker.core.enter(lease) } {
-        // SAFETY: the caller's promise.
-        Ok(mut core) => unsafe { worker.push_lazy(&mut core, lazy, make) },
-        // Its next owner finds it: a caller that only puts it back has no other place for it.
-        Err(Revoked) => {
-            let mut core = worker.core.enter_foreign();
-            // SAFETY: as above.
-            unsafe { worker.push_lazy(&mut core, lazy, make) };
-        }
+    let Ok(mut core) = (unsafe { worker.core.enter(lease) }) else {
+        // Whoever owns the worker now may sleep, and nobody would wake it.
+        return false;
+    };
+    // SAFETY: the caller's promise.
+    unsafe { worker.push_lazy(&mut core, lazy, make) };
+    true
+}
+
+/// The same for code of which no job could be made, so that it is made later. A thread that has lost its worker leaves it
+/// to that worker, which may sleep meanwhile: then it is made at its next look, or in a join. False if the thread has
+/// and had no worker, or if the runtime ends.
+///
+/// # Safety
+/// As for [`push_lazy`].
+#[cold]
+pub unsafe fn put_back_lazy(lazy: &LazyJob, make: MakeJob) -> bool {
+    // SAFETY: the caller's promise.
+    if unsafe { push_lazy(lazy, make) } {
+        return true;
     }
+    let cx = context::here();
+    let Some((worker, _)) = cx.worker() else {
+        return false;
+    };
+    if cx.shared().is_none_or(Shared::is_closing) {
+        return false;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { worker.push_lazy(&mut worker.core.enter_foreign(), lazy, make) };
     true
 }
 
