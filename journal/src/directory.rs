@@ -148,10 +148,15 @@ impl Directory {
 
 /// Creates a directory for its owner alone, and those above it as they usually are.
 fn create_private(path: &Path) -> io::Result<()> {
-    if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
-        fs::create_dir_all(above)?;
-    }
-    match DirBuilder::new().mode(0o700).create(path) {
+    let create = || DirBuilder::new().mode(0o700).create(path);
+    let created = match (create(), path.parent()) {
+        (Err(error), Some(above)) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(above)?;
+            create()
+        }
+        (created, _) => created,
+    };
+    match created {
         // Somebody else was faster.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         created => created,
