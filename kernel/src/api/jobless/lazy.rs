@@ -50,9 +50,9 @@ pub unsafe fn push_lazy(lazy: &LazyJob, make: MakeJob) -> bool {
     true
 }
 
-/// The same for code of which no job could be made, so that it is made later. A thread that has lost its worker leaves it
-/// to that worker, which may sleep meanwhile: then it is made at its next look, or in a join. False if the thread has
-/// and had no worker, or if the runtime ends.
+/// The same for code of which no job could be made, so that it is made later. A thread that has lost its worker leaves
+/// it to that worker, which may sleep meanwhile: then it is made at its next look, or in a join. False if the thread
+/// has and had no worker, or if the runtime ends.
 ///
 /// # Safety
 /// As for [`push_lazy`].

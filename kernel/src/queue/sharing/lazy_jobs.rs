@@ -3,8 +3,8 @@
 //!
 //! A recursion that forks in two creates a thread for each half, and joins most of them on the same worker. Such a
 //! thread is a place in a list of its worker until its joiner takes it back, and then runs as a call. Only if its
-//! creator waits, or another worker has nothing to do, is a job made of it ([`push_lazy`](crate::push_lazy)). The list is
-//! behind the worker's lock, which costs its owner no locked operation; a thief pays for both.
+//! creator waits, or another worker has nothing to do, is a job made of it ([`push_lazy`](crate::push_lazy)). The list
+//! is behind the worker's lock, which costs its owner no locked operation; a thief pays for both.
 //!
 //! After Mohr, Kranz and Halstead, "Lazy Task Creation" (1991), where a thief makes the task, too.
 //!
