@@ -29,7 +29,7 @@ struct Record {
     order: Arc<Mutex<Vec<usize>>>,
 }
 
-// SAFETY: the functions that are tested say who may touch the lazy job.
+// SAFETY: a lazy job is touched only as the functions of this test's subject allow.
 unsafe impl Sync for Record {}
 // SAFETY: as above.
 unsafe impl Send for Record {}

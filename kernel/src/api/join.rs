@@ -222,7 +222,7 @@ impl<T> JoinHandle<T> {
     }
 
     /// As [`run_if_next`](JoinHandle::run_if_next), also if others are to run before it on the calling worker, but none
-    /// was queued later than the fiber; and its timers may be late by half a millisecond, or by eight such runs. For
+    /// was queued later than the fiber; and its timers may be late by half a millisecond, or by 32 such runs. For
     /// programs whose threads fork and join in depth, and expect no turns meanwhile.
     #[inline]
     pub fn run_if_newest(&mut self) -> Option<T> {

@@ -47,8 +47,8 @@ pub fn rounds(owner: Owner, when: When, run: impl FnMut() -> Next + Send + 'stat
     start(owner, when, Location::caller(), RunRounds::<_>::new(run))
 }
 
-/// As [`rounds`], for code that starts a callback for someone else: reports name `N`, the type of that one's code, and
-/// `site` as the place where it was started.
+/// As [`rounds`], for code that starts a callback for other code: reports name `N`, the type of that code, and `site`
+/// as the place where it was started.
 #[inline]
 pub fn rounds_as<N: 'static>(
     site: &'static Location<'static>,

@@ -1,4 +1,4 @@
-//! The word of a thread: who still needs its block, who waits for its end, and whether it is asked to end.
+//! The state of a thread in one word: that others need its block, that one waits for its end, that it shall end.
 
 use std::{
     cell::Cell,

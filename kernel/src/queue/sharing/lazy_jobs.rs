@@ -21,7 +21,10 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-/// Makes a job of code that was taken out of its list, and tells whoever joins it.
+/// Makes a job of code that was taken out of its list, and tells its joiner.
+///
+/// # Safety
+/// The code was taken out by the caller, and is still in its place.
 pub type MakeJob = unsafe fn(*const LazyJob);
 
 /// What stands for the code. It belongs to the record of whoever joins it.

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// How long nested runs put looks off. The jobs in which they are nested then yield, and each of them continues by
-/// itself, which costs as much as a dozen nested runs for each. Timers may be late by so much, or by [`RUNS`].
+/// itself, which costs as much as a dozen nested runs for each. Timers may be late by so much, or by [`MOST_RUNS`].
 const PUT_OFF: Duration = Duration::from_micros(500);
 
 /// After so many runs the clock is asked again: each may take long. While they take less than [`SHORT`] in all, the
