@@ -22,7 +22,7 @@ use std::{
 use blocker::Blocker;
 use reports::{collect_reports, flushed, reports};
 use tools::{Latch, until, watch};
-use weald_kernel::{DEFAULT_STACK, JoinHandle, Runtime, Spawn, spawn, yield_now};
+use weald_kernel::{DEFAULT_STACK, JobName, JoinHandle, Runtime, Spawn, spawn, yield_now};
 
 fn with_spare_threads(workers: usize, spare: usize) -> Runtime {
     Runtime::builder()
@@ -78,6 +78,10 @@ fn more_new_threads_that_block_than_spare_threads_stop_nobody_else() {
         let jobs = threads(&runtime, 1_000, move || blocks.block());
         until(|| blocker.begun() >= 14);
         others_run(&runtime);
+        until(|| runtime.waits().held_back_jobs.len() + blocker.begun() == 1_000);
+        let is_one_of_them = |job: &JobName| job.site.file().ends_with("quarantine.rs");
+        let held_back = runtime.waits().held_back_jobs;
+        assert!(held_back.iter().all(is_one_of_them));
         assert!(blocker.begun() <= 18, "{} have a thread", blocker.begun());
         blocker.open();
         join_all(&runtime, jobs);

@@ -20,6 +20,9 @@ use crate::{
     },
 };
 
+/// So many jobs that wait for a spare thread are named: they are looked at under the lock of their queue.
+const MOST_HELD_BACK: usize = 1000;
+
 /// What the jobs of a runtime wait for, at about one moment; see
 /// [`Runtime::waits`](crate::Runtime::waits).
 #[derive(Clone, Debug)]
@@ -35,6 +38,9 @@ pub struct Waits {
     pub held_up: Vec<HeldUpJob>,
     /// Jobs that wait for nothing, and so have not seen yet that they were asked to end.
     pub pending_kills: Vec<UnendedJob>,
+    /// Runnable jobs of kinds that block, which wait for a spare thread; parts of forks are among them. The first
+    /// thousand: [`Metrics::runnable`](crate::Metrics::runnable) counts all.
+    pub held_back_jobs: Vec<JobName>,
     /// Forks with parts that no further thread may begin at present, because as many forks compute as there are
     /// workers, or because parts of that line block and no spare thread is free for another one.
     pub held_back_forks: Vec<HeldBackParts>,
@@ -139,6 +145,9 @@ impl Waits {
         };
         let mut waits = Waits::among(&live, |job| job.header().state.is_waiting());
         waits.pending_kills = pending_kills(shared, &live);
+        let held_back = shared.quarantine.first(MOST_HELD_BACK);
+        let names = held_back.iter().map(|job| JobName::of(job.header()));
+        waits.held_back_jobs = names.collect();
         waits.held_back_forks = held_back_forks(shared);
         for held_up in held_up::all(shared) {
             let by = held_up.by.now();
@@ -160,6 +169,7 @@ impl Waits {
             cycles: graph.cycles,
             held_up: Vec::new(),
             pending_kills: Vec::new(),
+            held_back_jobs: Vec::new(),
             held_back_forks: Vec::new(),
         }
     }
@@ -321,6 +331,12 @@ impl fmt::Display for Waits {
         }
         for kill in &self.pending_kills {
             writeln!(f, "{kill}")?;
+        }
+        for job in &self.held_back_jobs {
+            writeln!(
+                f,
+                "{job} waits for a spare thread, because others of its kind block"
+            )?;
         }
         for parts in &self.held_back_forks {
             writeln!(f, "{parts}")?;

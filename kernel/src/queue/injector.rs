@@ -6,7 +6,7 @@
 
 #![allow(unsafe_code)]
 
-use std::ptr;
+use std::{iter, ptr};
 
 use crate::queue::queue_counts::QueueCounts;
 use crate::sys::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
@@ -73,6 +73,16 @@ impl<T: Linked> JobBatch<T> {
         }
         self.len -= 1;
         Some(job)
+    }
+
+    /// The jobs, the first one first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = *mut T> {
+        let first = (!self.first.is_null()).then_some(self.first);
+        iter::successors(first, |job| {
+            // SAFETY: *owned*, and the batch is borrowed meanwhile.
+            let next = unsafe { next_of(*job) }.load(Ordering::Relaxed);
+            (!next.is_null()).then_some(next)
+        })
     }
 
     /// Puts the jobs of `other` last.

@@ -21,13 +21,14 @@
 
 use std::{
     mem,
+    ptr::NonNull,
     sync::atomic::fence,
     thread::{self, Thread},
     time::{Duration, Instant},
 };
 
 use crate::{
-    job::{Header, JobPtr, runnable::Runnable},
+    job::{Header, JobPtr, JobRef, runnable::Runnable, walked::WalkedJobs},
     queue::injector::JobBatch,
     scheduler::threads::{suspect_records::trials::Rank, suspects::Suspects},
     sys::{AtomicUsize, Mutex, Ordering, lock},
@@ -147,6 +148,19 @@ impl Quarantine {
     pub(crate) fn len(&self) -> usize {
         // Acquire: pairs with the store in `change`.
         self.len.load(Ordering::Acquire)
+    }
+
+    /// The first `most` of the jobs that wait. Any thread.
+    pub(crate) fn first(&self, most: usize) -> WalkedJobs {
+        let queue = lock(&self.queue);
+        let batches = [&queue.tried, &queue.checked, &queue.others];
+        let jobs = batches.into_iter().flat_map(JobBatch::iter).take(most);
+        let jobs = jobs.map(|job| {
+            let job = NonNull::new(job).expect("a queued job");
+            // SAFETY: the queue holds the job's right to run, which keeps it alive.
+            unsafe { JobRef::new_for(JobPtr::from_raw(job)) }
+        });
+        WalkedJobs::new(jobs.collect())
     }
 
     /// How many jobs wait to be tried.
@@ -271,7 +285,7 @@ impl Quarantine {
 
 /// A job that was taken from the queue.
 fn runnable(job: *mut Header) -> Runnable {
-    let job = JobPtr::from_raw(std::ptr::NonNull::new(job).expect("a queued job"));
+    let job = JobPtr::from_raw(NonNull::new(job).expect("a queued job"));
     // SAFETY: the queue held the job's right to run.
     unsafe { Runnable::new(job) }
 }
