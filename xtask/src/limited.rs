@@ -3,9 +3,11 @@
 //! - A command and the programs that it starts are a process group of their own, which the limit ends as a whole.
 //! - Control-C and the request to terminate end the command that runs, and every later one at once.
 //! - A command that prints nothing for a minute gets a line with the time it has used.
+//! - A build has a limit of its own: how long it takes says nothing of what is proved, and much of the machine.
 //!
 //! `soak` and the steps that it runs call this.
 
+use std::cell::Cell;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -25,6 +27,8 @@ const LOOK: Duration = Duration::from_millis(200);
 const SILENCE: Duration = Duration::from_secs(60);
 /// How long to wait for the output of an ended command, in case one of its programs has left the group.
 const LAST_OUTPUT: Duration = Duration::from_secs(5);
+/// How long a build may take: that of a crate's tests with the standard library takes ten minutes on two cores at rest.
+pub(crate) const BUILD: Duration = Duration::from_secs(60 * 60);
 
 /// Whether the routine was asked to stop.
 #[derive(Clone, Default)]
@@ -50,9 +54,11 @@ impl Interrupt {
     }
 }
 
-/// The time that some commands may take together.
+/// The time that some commands may take together, without the builds among them.
 pub struct Limit {
     begin: Instant,
+    /// How long the builds took.
+    built: Cell<Duration>,
     length: Duration,
     interrupt: Interrupt,
 }
@@ -62,9 +68,23 @@ impl Limit {
     pub fn new(length: Duration, interrupt: &Interrupt) -> Self {
         Self {
             begin: Instant::now(),
+            built: Cell::default(),
             length,
             interrupt: interrupt.clone(),
         }
+    }
+
+    /// As [`run_and_keep`](Limit::run_and_keep), for a build, whose time does not count. It has a limit of its own.
+    pub fn build(&self, command: &mut Command) -> Result<String, String> {
+        let build = Limit::new(BUILD, &self.interrupt);
+        let output = build.run_and_keep(command);
+        self.built.set(self.built.get() + build.begin.elapsed());
+        output
+    }
+
+    /// How much of the time is used up.
+    fn used(&self) -> Duration {
+        self.begin.elapsed().saturating_sub(self.built.get())
     }
 
     /// Runs a command, prints its output as it arrives, and returns the output.
@@ -121,7 +141,7 @@ impl Limit {
         if self.interrupt.is_set() {
             return Err("It was interrupted.".to_owned());
         }
-        if self.begin.elapsed() < self.length {
+        if self.used() < self.length {
             return Ok(());
         }
         Err(format!(
@@ -132,7 +152,7 @@ impl Limit {
     }
 
     fn progress(&self) -> String {
-        let used = spoken(self.begin.elapsed());
+        let used = spoken(self.used());
         format!("running for {used} of at most {}", spoken(self.length))
     }
 }
@@ -225,6 +245,15 @@ mod tests {
         interrupt.0.store(true, Ordering::Relaxed);
         let ended = limit.run_and_keep(&mut shell("exit 0"));
         assert!(ended.is_err_and(|sentence| sentence == "It was interrupted."));
+    }
+
+    #[test]
+    fn the_time_of_a_build_does_not_count() {
+        let limit = Limit::new(Duration::from_secs(20), &Interrupt::default());
+        let built = limit.build(&mut shell("sleep 1; echo built"));
+        assert_eq!(built.as_deref(), Ok("built\n"));
+        assert!(limit.begin.elapsed() - limit.used() >= Duration::from_secs(1));
+        assert!(limit.build(&mut shell("exit 3")).is_err());
     }
 
     #[test]

@@ -42,11 +42,20 @@ pub(crate) fn models(
     run: impl FnOnce(&mut Command) -> Result<String, String>,
 ) -> Outcome {
     let names = names(checkout.root(), folder)?;
-    let line = format!("test -p {package} --release --lib models::");
-    let mut command = checkout.build_apart(checkout.cargo(&line), "loom", "--cfg loom");
+    let mut command = tests(checkout, package, "");
     let output = run(command.env("LOOM_MAX_PREEMPTIONS", preemptions.to_string()))?;
     judge(folder, &names, &output)?;
     Ok(Verdict::Passed)
+}
+
+/// The command that only builds the models of a crate.
+pub(crate) fn build(checkout: &Checkout, Modelled { package, .. }: Modelled) -> Command {
+    tests(checkout, package, "--no-run")
+}
+
+fn tests(checkout: &Checkout, package: &str, only_build: &str) -> Command {
+    let line = format!("test -p {package} --release --lib {only_build} models::");
+    checkout.build_apart(checkout.cargo(&line), "loom", "--cfg loom")
 }
 
 /// Checks that each file has a test that passed.

@@ -75,12 +75,15 @@ pub(crate) fn miri(
     if !succeeds(checkout.cargo("+nightly miri --version")) || !has_library_source(checkout) {
         return missing("Miri", "nightly --component miri,rust-src");
     }
-    let command = checkout.cargo(&format!("+nightly miri test {tests}"));
-    let mut command = checkout.build_apart(command, "miri", "--cfg weald_plain_alloc");
-    command.env("MIRIFLAGS", format!("{NO_ISOLATION} {flags}"));
-    // A property is some thousand times slower under Miri.
-    command.env("PROPTEST_CASES", "4");
-    passed(&mut command, "Miri", limit)
+    let command = |only_build: &str| {
+        let command = checkout.cargo(&format!("+nightly miri test {only_build} {tests}"));
+        let mut command = checkout.build_apart(command, "miri", "--cfg weald_plain_alloc");
+        command.env("MIRIFLAGS", format!("{NO_ISOLATION} {flags}"));
+        // A property is some thousand times slower under Miri.
+        command.env("PROPTEST_CASES", "4");
+        command
+    };
+    passed(command, "Miri", limit)
 }
 
 /// `weald_thread_sanitizer`: the kernel announces each switch of stacks (`kernel/src/stack/sanitizers`).
@@ -95,17 +98,20 @@ pub(crate) fn thread_sanitizer(checkout: &Checkout, package: &str, limit: &Limit
         return missing("ThreadSanitizer", "nightly --component rust-src");
     }
     // Without a standard library that is instrumented, every use of a channel or a lock looks like a race.
-    let line = format!(
-        "+nightly test -Zbuild-std -p {package} --tests --target {PLATFORM} --no-fail-fast"
-    );
-    let mut command = checkout.build_apart(checkout.cargo(&line), "tsan", THREAD);
-    let suppressions = checkout.root().join("xtask/thread_sanitizer.txt");
-    command.env(
-        "TSAN_OPTIONS",
-        format!("suppressions={}", suppressions.display()),
-    );
-    faster_and_smaller_frames(&mut command);
-    passed(&mut command, "ThreadSanitizer", limit)
+    let command = |only_build: &str| {
+        let line = format!(
+            "+nightly test -Zbuild-std -p {package} --tests --target {PLATFORM} --no-fail-fast {only_build}"
+        );
+        let mut command = checkout.build_apart(checkout.cargo(&line), "tsan", THREAD);
+        let suppressions = checkout.root().join("xtask/thread_sanitizer.txt");
+        command.env(
+            "TSAN_OPTIONS",
+            format!("suppressions={}", suppressions.display()),
+        );
+        faster_and_smaller_frames(&mut command);
+        command
+    };
+    passed(command, "ThreadSanitizer", limit)
 }
 
 const ADDRESS: &str = "-Zsanitizer=address --cfg weald_plain_alloc";
@@ -121,19 +127,22 @@ pub(crate) fn address_sanitizer(
     if !checkout.has_toolchain("nightly") {
         return missing("AddressSanitizer", "nightly");
     }
-    let line = format!("+nightly test --target {PLATFORM} --no-fail-fast {tests}");
-    let mut command = checkout.build_apart(checkout.cargo(&line), "asan", ADDRESS);
-    // Some leaks are deliberate: the payload of a panic, whose destructor may panic as well. The tests count drops
-    // to show that nothing else leaks. Frames stay on the real stacks, between which the kernel switches.
-    command.env(
-        "ASAN_OPTIONS",
-        "detect_leaks=0:detect_stack_use_after_return=0",
-    );
-    if let Some(seconds) = seconds {
-        command.env("WEALD_SOAK", seconds.to_string());
-    }
-    faster_and_smaller_frames(&mut command);
-    passed(&mut command, "AddressSanitizer", limit)
+    let command = |only_build: &str| {
+        let line = format!("+nightly test {only_build} --target {PLATFORM} --no-fail-fast {tests}");
+        let mut command = checkout.build_apart(checkout.cargo(&line), "asan", ADDRESS);
+        // Some leaks are deliberate: the payload of a panic, whose destructor may panic as well. The tests count drops
+        // to show that nothing else leaks. Frames stay on the real stacks, between which the kernel switches.
+        command.env(
+            "ASAN_OPTIONS",
+            "detect_leaks=0:detect_stack_use_after_return=0",
+        );
+        if let Some(seconds) = seconds {
+            command.env("WEALD_SOAK", seconds.to_string());
+        }
+        faster_and_smaller_frames(&mut command);
+        command
+    };
+    passed(command, "AddressSanitizer", limit)
 }
 
 /// Runs the programs in C and C++ that test the C libraries, watched by `tool`. The sanitizer is that of the C
@@ -143,9 +152,13 @@ pub(crate) fn c_programs(checkout: &Checkout, tool: &str, limit: &Limit) -> Outc
         let sentence = "valgrind is missing; install it as the system provides it.";
         return Ok(Verdict::Skipped(sentence.to_owned()));
     }
-    let mut command = checkout.cargo("test -p weald-myth -p weald-c --test c_programs");
-    command.env("WEALD_C_CHECK", tool);
-    passed(&mut command, "the programs in C", limit)
+    let command = |only_build: &str| {
+        let line = format!("test -p weald-myth -p weald-c --test c_programs {only_build}");
+        let mut command = checkout.cargo(&line);
+        command.env("WEALD_C_CHECK", tool);
+        command
+    };
+    passed(command, "the programs in C", limit)
 }
 
 /// Without optimisation the frames are so large that deep recursion overflows the stacks of the tests.
@@ -153,9 +166,11 @@ fn faster_and_smaller_frames(command: &mut Command) {
     command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
 }
 
-/// Runs tests. At least one must have run.
-fn passed(command: &mut Command, sanitizer: &str, limit: &Limit) -> Outcome {
-    match tests_passed(&limit.run_and_keep(command)?) {
+/// Runs the tests of `command`, once they are built: it gets the argument that only builds them, or none. At least one
+/// must have run.
+fn passed(command: impl Fn(&str) -> Command, sanitizer: &str, limit: &Limit) -> Outcome {
+    limit.build(&mut command("--no-run"))?;
+    match tests_passed(&limit.run_and_keep(&mut command(""))?) {
         0 => Err(format!("No test ran under {sanitizer}.")),
         count => {
             println!("{count} tests passed under {sanitizer}.");
