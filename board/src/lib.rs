@@ -45,6 +45,7 @@ pub mod model {
     mod boards;
     mod create;
     mod difference;
+    mod erasing;
     mod exchange;
     mod follow;
     mod freeing;

@@ -38,8 +38,8 @@ pub struct Versions {
 /// Reading is cancel-safe. A future that is dropped while it changes something has made each of its commits whole or
 /// not at all, and some changes need several. A board whose creation or import was dropped is removed at the next
 /// start. A dropped measure of a moderator may stand in the log without its outcome. A dropped erasure may have hidden
-/// the message without erasing it; a moderator can ask again. A dropped change of a passphrase, or release of a name,
-/// may leave the old hash in the history.
+/// the message without erasing it, or erased it without a new version; a moderator can ask again. A dropped change of a
+/// passphrase, or release of a name, may leave the old hash in the history.
 #[derive(Clone)]
 pub struct Boards(pub(crate) Arc<Parts>);
 

@@ -6,7 +6,7 @@
 
 use std::time::SystemTime;
 
-use weald::forest::{CommitError, Edit, Sortable, Terms, TreeHandle, Value, Version};
+use weald::forest::{Edit, Sortable, Terms, TreeHandle, Value, Version};
 
 use super::audit::{By, Measure, Turn, check, of_entry};
 use super::board_at::of_board;
@@ -70,14 +70,8 @@ impl Boards {
         let _turn = self.0.addresses.turn().await;
         for attribute in CALLED {
             let root = tree.view().tree().root().id();
-            match self.noted(tree.erase(root, attribute).await) {
-                // `NothingToErase` also comes if it was erased before, and the rest was
-                // interrupted.
-                Ok(_) | Err(CommitError::NothingToErase { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
+            self.erase_attribute(tree, root, attribute).await?;
         }
-        self.note_erasure();
         self.0.searches.lock().await.remove(name);
         let mut stays = false;
         // A new version, so that no browser continues to show a page that it has kept.

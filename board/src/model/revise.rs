@@ -10,9 +10,7 @@
 use std::time::SystemTime;
 
 use weald::forest::disk::Moment;
-use weald::forest::{
-    CommitError, Edit, ErasableBytes, NodeId, Sortable, Terms, TreeHandle, Value, Version,
-};
+use weald::forest::{Edit, ErasableBytes, NodeId, Sortable, Terms, TreeHandle, Value, Version};
 
 use super::author::{Owner, Requester};
 use super::boards::Boards;
@@ -211,12 +209,8 @@ impl Boards {
         {
             return Err(error);
         }
-        match self.noted(tree.erase(target.id, attribute::POST).await) {
-            // `NothingToErase` also comes if it was erased before, and the rest was interrupted.
-            Ok(_) | Err(CommitError::NothingToErase { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-        self.note_erasure();
+        self.erase_attribute(&tree, target.id, attribute::POST)
+            .await?;
         self.forget(target.board, target.id).await;
         // A new version, so that no browser continues to show a page that it has kept.
         let mark = tree.update_with(Terms::new().bytes(b"erase"), |edit| {

@@ -91,11 +91,41 @@ fn lock(kept: &Mutex<Lists>) -> MutexGuard<'_, Lists> {
 
 #[cfg(test)]
 mod tests {
-    use weald::forest::Forest;
+    use std::future::{Future, poll_fn};
+    use std::task::Poll;
+    use std::time::{Duration, Instant};
 
-    use crate::model::{BoardError, Store};
+    use weald::forest::disk::DiskForest;
+    use weald::forest::{Forest, Value};
+
+    use crate::model::{BoardError, Requester};
+    use crate::model::{Body, By, Draft, Kind, Measure, NewMessage, Store, Target};
 
     use super::*;
+
+    /// Polls an erasure until something is erased. Then its asker goes away, and it is noted all the same.
+    async fn is_noted_without_asker<T>(
+        boards: &Boards,
+        erasing: impl Future<Output = T>,
+        is_erased: impl Fn() -> bool,
+    ) {
+        let before = boards.erasures();
+        let mut erasing = Box::pin(erasing);
+        poll_fn(|cx| {
+            assert!(erasing.as_mut().poll(cx).is_pending());
+            match is_erased() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
+        drop(erasing);
+        let begun = Instant::now();
+        while boards.erasures() == before {
+            assert!(begun.elapsed() < Duration::from_secs(60), "nobody noted it");
+            weald::sleep(Duration::from_millis(1)).await;
+        }
+    }
 
     #[test]
     fn an_erasure_makes_lists_anew_even_if_it_makes_no_version() {
@@ -121,6 +151,62 @@ mod tests {
             assert_eq!(slow, "erased", "its asker was there before");
             let make = || Ok::<_, BoardError>(b"new".to_vec());
             assert_eq!(lists.find_or(&board, 2, make).unwrap(), "new");
+        });
+    }
+
+    #[test]
+    fn an_erasure_whose_asker_goes_away_makes_lists_anew() {
+        weald::block_on(async {
+            let directory = tempfile::tempdir().unwrap();
+            let forest = DiskForest::open(directory.path()).await.unwrap();
+            let boards = Boards::of(Store::Disk(forest)).await.unwrap();
+            let name = boards.create("Tea", "", None).await.unwrap();
+            let requester = Requester::of_secret("Ada");
+            let [author, title, text] = ["Ada", "Tea", "insult"].map(str::to_owned);
+            let post = Draft {
+                author,
+                title,
+                text,
+            };
+            let message = NewMessage {
+                parent: None,
+                post: post.check(Kind::Topic).unwrap(),
+                requester,
+                token: None,
+            };
+            let id = boards.write(&name, message).await.unwrap().id;
+            let board = boards.board(&name).unwrap();
+            let lists = KeptLists::new(boards.clone(), true);
+            let find = |text: &str| {
+                let make = || Ok::<_, BoardError>(text.as_bytes().to_vec());
+                lists.find_or(&board, 1, make).unwrap()
+            };
+            assert_eq!(find("before"), "before");
+            let target = Target {
+                board: &name,
+                id,
+                requester,
+            };
+            let is_erased = || {
+                let now = boards.board(&name).unwrap();
+                matches!(now.message(id).unwrap().body, Body::Erased(_))
+            };
+            is_noted_without_asker(&boards, boards.erase(target), is_erased).await;
+            assert_eq!(find("after"), "after");
+            let by = By {
+                who: "Grace",
+                why: "the law",
+                token: None,
+            };
+            let erasing = boards.moderate_board(&name, Measure::Erase, by);
+            let is_erased = || {
+                let root = board.snapshot().tree().root();
+                let title = boards.0.store.trees().value(root, "title");
+                matches!(title, Some(Value::Erased { .. }))
+            };
+            is_noted_without_asker(&boards, erasing, is_erased).await;
+            assert_eq!(find("at last"), "at last");
+            boards.close().await;
         });
     }
 }
