@@ -271,23 +271,21 @@ impl Boards {
         Ok(noted)
     }
 
-    /// Adds to an entry which board it is about, where that was not known before.
-    pub(super) async fn note_board(
-        &self,
-        noted: NodeId,
-        name: &BoardName,
-    ) -> Result<(), BoardError> {
-        let mut edit = self.log().await?.edit();
-        edit.put_attribute(noted, of_entry::BOARD, self.board_of_entry(name)?)?;
-        self.noted(edit.commit().bytes(b"note").await)?;
-        Ok(())
-    }
-
     /// Adds the outcome to an entry, and the version that has it.
     pub(super) async fn conclude(
         &self,
         noted: NodeId,
         outcome: Result<Version, BoardError>,
+    ) -> Result<Version, BoardError> {
+        self.conclude_about(noted, outcome.map(|version| (version, None)))
+            .await
+    }
+
+    /// The same, and which board the entry is about, where that was not known before.
+    pub(super) async fn conclude_about(
+        &self,
+        noted: NodeId,
+        outcome: Result<(Version, Option<String>), BoardError>,
     ) -> Result<Version, BoardError> {
         let told = match &outcome {
             Ok(_) => DONE.to_owned(),
@@ -295,13 +293,16 @@ impl Boards {
         };
         let mut edit = self.log().await?.edit();
         edit.put_attribute(noted, of_entry::OUTCOME, told)?;
-        if let Ok(version) = &outcome {
+        if let Ok((version, board)) = &outcome {
             edit.put_attribute(noted, of_entry::VERSION, version.to_string())?;
+            if let Some(board) = board {
+                edit.put_attribute(noted, of_entry::BOARD, board)?;
+            }
         }
-        let concluded = edit.commit().bytes(b"outcome").await;
-        let value = outcome?;
+        let concluded = self.noted(edit.commit().bytes(b"outcome").await);
+        let (version, _) = outcome?;
         concluded?;
-        Ok(value)
+        Ok(version)
     }
 
     /// A page of the log; the newest entry comes first.

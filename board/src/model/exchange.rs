@@ -225,8 +225,8 @@ impl Arrival {
         }
     }
 
-    /// The same by a moderator, after it is in the log. Only with its outcome the entry names the board, which has no
-    /// tree of its own before.
+    /// The same by a moderator, after it is in the log. The entry names the board in the commit of its outcome, because
+    /// the board has no tree of its own before.
     ///
     /// # Errors
     /// As [`finish`](Self::finish); [`BoardError::Invalid`], if there is no reason. If the log takes no entry, there is
@@ -236,16 +236,11 @@ impl Arrival {
         let (boards, name) = (self.boards.clone(), self.name.clone());
         let turn = boards.turn((by, Measure::Import), &[], &texts).await?;
         let noted = boards.note(&turn, turn.entry(), texts).await?;
-        let outcome = match self.finish().await {
-            Ok(()) => {
-                boards.note_board(noted, &name).await?;
-                boards
-                    .tree_or_deleted(&name)
-                    .map(|tree| tree.view().version())
-            }
-            Err(error) => Err(error),
-        };
-        boards.conclude(noted, outcome).await?;
+        let outcome = self.finish().await.and_then(|()| {
+            let version = boards.tree_or_deleted(&name)?.view().version();
+            Ok((version, Some(boards.board_of_entry(&name)?)))
+        });
+        boards.conclude_about(noted, outcome).await?;
         Ok(())
     }
 

@@ -309,6 +309,25 @@ fn an_erasure_of_a_board_that_was_interrupted_is_completed_after_a_restart() {
 }
 
 #[test]
+fn the_entry_of_an_import_names_its_board_only_with_its_outcome() {
+    let directory = tempfile::tempdir().unwrap();
+    weald::block_on(async {
+        let boards = open(directory.path()).await;
+        let arrival = boards.arrival(&"tea".parse().unwrap(), ("Tea", "")).await;
+        let importing = arrival.unwrap().finish_by(BY);
+        let entry = || boards.audit(1).unwrap().0.pop();
+        interrupt(importing, || {
+            entry().is_some_and(|entry| !entry.board.is_empty())
+        })
+        .await;
+        let entry = entry().unwrap();
+        let told = (entry.board.as_str(), entry.outcome.as_deref());
+        assert_eq!(told, ("tea", Some("done")));
+        boards.close().await;
+    });
+}
+
+#[test]
 fn an_address_that_was_erased_is_free_again() {
     weald::block_on(on_both(async |boards| {
         let tea = board(&boards, "Tea").await;
