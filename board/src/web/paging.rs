@@ -81,6 +81,13 @@ impl PagesView {
         query.finish()
     }
 
+    /// Whether the links name a version. Then search engines are told not to follow them: each version has all pages.
+    pub(crate) fn is_of_version(&self) -> bool {
+        self.fields
+            .iter()
+            .any(|(name, _)| ["at", "of"].contains(name))
+    }
+
     /// The pages to which there is a link: the first, the last, and the neighbours of this one. A gap of a single page
     /// is none.
     pub(crate) fn slots(&self) -> Vec<Slot> {

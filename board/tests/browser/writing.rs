@@ -69,7 +69,7 @@ fn a_reader_on_a_second_page_can_still_answer_after_others_have_written() {
             tab.follow("main .button");
         }
         let other = Visitor::new(chromium, address).open("/b/tea");
-        other.follow("[rel=next]");
+        other.follow("[rel~=next]");
         assert_eq!(other.text(".list h2"), "Which cup?");
         tab.go("/b/tea/write");
         tab.write("#title", "Yet another");

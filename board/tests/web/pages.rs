@@ -355,6 +355,15 @@ fn link(page: &str, words: &str) -> String {
     link.split('"').next().unwrap().replace("&#38;", "&")
 }
 
+/// The links of a page whose addresses have these words; at least one.
+fn links_with<'a>(page: &'a str, words: &str) -> Vec<&'a str> {
+    let links = page.split("<a ").skip(1);
+    let links = links.filter_map(|link| link.split('>').next());
+    let links: Vec<_> = links.filter(|link| link.contains(words)).collect();
+    assert!(!links.is_empty(), "{words}: {page}");
+    links
+}
+
 #[test]
 fn the_numbered_pages_of_a_board_do_not_shift_and_are_no_past() {
     with_board(|mut browser| {
@@ -364,7 +373,12 @@ fn the_numbered_pages_of_a_board_do_not_shift_and_are_no_past() {
             let fields = [("title", title.as_str()), ("text", "water"), ("author", "")];
             browser.fill("/b/tea/write", &fields).place();
         }
-        let next = |page: &str| link(page, "Next →");
+        let next = |page: &str| {
+            for of_version in links_with(page, "page=") {
+                assert!(of_version.contains("nofollow"), "{of_version}: {page}");
+            }
+            link(page, "Next →")
+        };
         let (board, found) = ("/b/tea", "/b/tea/search?q=water");
         let board = next(&browser.get(board).body);
         let found = next(&browser.get(found).body);
@@ -393,6 +407,8 @@ fn the_numbered_pages_of_a_board_do_not_shift_and_are_no_past() {
         let at = board.split("of=").nth(1).unwrap();
         let past = browser.get(&format!("/b/tea?page=2&at={at}&of={at}")).body;
         assert!(past.contains("This is the past"), "{past}");
+        let past_pages = links_with(&past, &format!("&#38;at={at}"));
+        assert!(past_pages.iter().all(|link| link.contains("nofollow")));
         assert_eq!(link(&past, "Back to now"), "/b/tea?page=2");
         assert!(link(&past, "← Before").ends_with(&format!("&at={at}")));
         // A list that was empty says so, too: nothing had an `x` in it, and the first version had nothing at all.
@@ -429,6 +445,9 @@ fn a_page_has_links_to_the_ends_and_to_its_neighbours_and_a_form_for_all_others(
             assert!(first.contains(part), "{part}: {first}");
         }
         assert!(!first.contains("?page=4\""), "{first}");
+        // They are of the present, and there are no more of them than there are pages.
+        let pages = links_with(&first, "?page=");
+        assert!(!pages.iter().any(|link| link.contains("nofollow")));
         // From the middle all pages have a link.
         let third = browser.get(&format!("{topic}?page=3")).body;
         assert!(!third.contains("class=\"to-page\""), "{third}");
@@ -604,6 +623,8 @@ fn a_list_of_many_boards_has_pages() {
         // While others write, the pages that a reader goes on to do not shift.
         let (_, next) = pages[0].split_once("href=\"/?page=2&#38;at=").unwrap();
         let at = next.split('"').next().unwrap();
+        let of_version = links_with(&pages[0], "page=");
+        assert!(of_version.iter().all(|link| link.contains("nofollow")));
         topic_in(&mut browser, "b10");
         let second = browser.get(&format!("/?page=2&at={at}")).body;
         let boards = |page: &str| -> Vec<String> {
