@@ -218,12 +218,19 @@ impl BoardAt {
         &self,
         page: usize,
     ) -> Result<(impl ExactSizeIterator<Item = Topic>, Pages), BoardError> {
-        let root = self.root();
-        let pages = pages(page, TOPICS, root.child_count())?;
-        let nodes: Vec<_> = root.children_in(pages.range_from_end()).collect();
+        let pages = self.pages_of_topics(page)?;
+        let nodes: Vec<_> = self.root().children_in(pages.range_from_end()).collect();
         self.prefetch(&nodes);
         let topics = nodes.into_iter().rev().map(|node| self.topic(node));
         Ok((topics, pages))
+    }
+
+    /// The page with this number of its topics.
+    ///
+    /// # Errors
+    /// [`BoardError::NoPage`], if there is no such page.
+    pub(crate) fn pages_of_topics(&self, page: usize) -> Result<Pages, BoardError> {
+        pages(page, TOPICS, self.root().child_count())
     }
 
     /// The newest messages, the newest first.

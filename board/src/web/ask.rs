@@ -162,16 +162,24 @@ impl Ask {
     /// The board of a list that has numbered pages: in the version in which they are counted, if the query names one,
     /// and otherwise as [`board`](Self::board) has it.
     pub(crate) async fn listed_board(&self) -> Result<BoardAt, Problem> {
-        if !self.is_pinned() {
-            return self.board().await;
+        match self.pinned()? {
+            Some(version) if self.is_pinned() => {
+                let name = self.board_name()?;
+                self.board_at(&name, Moment::Version(version)).await
+            }
+            _ => self.board().await,
         }
-        let of = self.asked("of")?.unwrap_or_default();
-        let version = of.parse().map_err(|_| {
-            let sentence = "`of` is no version; the links between pages have one.";
-            Problem::new(StatusCode::BAD_REQUEST, sentence)
-        })?;
-        let name = self.board_name()?;
-        self.board_at(&name, Moment::Version(version)).await
+    }
+
+    /// The version in which numbered pages are counted, if the query names one.
+    fn pinned(&self) -> Result<Option<Version>, Problem> {
+        match self.asked("of")?.unwrap_or_default() {
+            "" => Ok(None),
+            text => text.parse().map(Some).map_err(|_| {
+                let sentence = "`of` is no version; the links between pages have one.";
+                Problem::new(StatusCode::BAD_REQUEST, sentence)
+            }),
+        }
     }
 
     /// Whether the query names the version in which pages are counted, so that they do not shift. That is no look into
@@ -229,25 +237,19 @@ impl Ask {
         }
     }
 
-    /// The boards in the version that the query names, or as they are; and that version.
+    /// The boards in the version in which their pages are counted, or as they are; and that version.
     ///
     /// # Errors
     /// 400, 404.
     pub(crate) fn boards(&self) -> Result<(Vec<BoardInfo>, Option<Version>), Problem> {
         let boards = &self.app.boards;
-        match self.asked("at")?.unwrap_or_default() {
-            "" => {
+        match self.pinned()? {
+            None => {
                 let boards = boards.list();
                 let newest = boards.iter().map(|board| board.version).max();
                 Ok((boards, newest))
             }
-            at => {
-                let at: Version = at.parse().map_err(|_| {
-                    let sentence = "`at` is no version; the links of a list have one.";
-                    Problem::new(StatusCode::BAD_REQUEST, sentence)
-                })?;
-                Ok((boards.list_at(at)?, Some(at)))
-            }
+            Some(of) => Ok((boards.list_at(of)?, Some(of))),
         }
     }
 

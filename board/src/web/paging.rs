@@ -38,10 +38,15 @@ impl PagesView {
         }
     }
 
-    /// Pages in one version, so that they do not shift.
-    pub(crate) fn at(path: String, pages: Pages, version: Version) -> Self {
+    /// Pages in one version, which the links name by `field`, so that they do not shift: by `of`, or by `at` if the
+    /// version is looked at as the past.
+    pub(crate) fn in_version(
+        path: String,
+        pages: Pages,
+        (field, version): (&'static str, Version),
+    ) -> Self {
         Self {
-            fields: vec![("at", version.to_string())],
+            fields: vec![(field, version.to_string())],
             ..Self::of_newest(path, pages)
         }
     }

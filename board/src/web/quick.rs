@@ -33,6 +33,10 @@ pub(crate) fn answer(app: &App, request: &Request<RequestBody>) -> Option<Respon
             let list = app.lists.find_or(&board, 1, make).ok()?;
             let mut response = Response::new(Body::from(list));
             *response.headers_mut() = HEAD.clone();
+            if let Some(next) = board.pages_of_topics(1).ok()?.next() {
+                let next = format!("?page={next}&of={}", board.version());
+                api::read::put_next(response.headers_mut(), &next);
+            }
             return Some(with_tag(response, &tag));
         }
     };

@@ -78,9 +78,13 @@ fn a_list_is_kept_only_until_its_board_changes() {
 fn what_is_asked_for_most_is_answered_as_its_address_answers_it() {
     with_board(|mut program| {
         topic(&mut program, "one");
+        // A board whose list goes on at another address.
+        program.json("POST", "/api/boards", &[], "{\"title\": \"Long\"}");
+        write_topics(&mut program, "long", 21);
+        assert_ne!(program.get("/api/boards/long").header("link"), "");
         let tag = program.get("/api/boards/tea").header("etag").to_owned();
         let known = [("If-None-Match", tag.as_str())];
-        for name in ["tea", "milk", "Tea", "tea/", "t%65a", ""] {
+        for name in ["tea", "long", "milk", "Tea", "tea/", "t%65a", ""] {
             for headers in [&[][..], &known] {
                 let path = format!("/api/boards/{name}");
                 let quick = program.ask("GET", &path, headers, "");
@@ -101,6 +105,59 @@ fn what_is_asked_for_most_is_answered_as_its_address_answers_it() {
                 assert_eq!(all(&quick), all(&slow), "{path}");
             }
         }
+    });
+}
+
+/// Writes topics with numbers, from 1 on.
+fn write_topics(program: &mut Browser, board: &str, count: usize) {
+    for number in 1..=count {
+        let said = json!({"title": format!("Topic {number}"), "text": "hot & cold"}).to_string();
+        let path = format!("/api/boards/{board}/messages");
+        assert_eq!(program.json("POST", &path, &[], &said).status, 201);
+    }
+}
+
+/// Where a list goes on, from its header `Link`.
+fn next_of(list: &Answered) -> Option<String> {
+    let link = list.header("link").strip_prefix('<')?;
+    let (next, rel) = link.split_once('>').unwrap();
+    assert_eq!(rel, "; rel=\"next\"");
+    Some(next.to_owned())
+}
+
+#[test]
+fn the_numbered_pages_of_a_list_do_not_shift() {
+    with_board(|mut program| {
+        program.json("POST", "/api/boards", &[], "{\"title\": \"Tea\"}");
+        write_topics(&mut program, "tea", 25);
+        let titles = |list: &Answered| -> Vec<String> {
+            let messages = list.value()["messages"].as_array().unwrap().clone();
+            let titles = messages.iter().map(|it| it["title"].as_str().unwrap());
+            titles.map(str::to_owned).collect()
+        };
+        let version = program.get("/api/boards/tea").value()["board"]["version"].clone();
+        let at = format!("?at={}", version.as_str().unwrap());
+        let board = "/api/boards/tea";
+        let search = "/api/boards/tea/search";
+        let lists = [(board, ""), (board, "?page=1"), (search, "?q=hot%20%26")];
+        let first = lists.map(|(path, query)| program.get(&format!("{path}{query}")));
+        // Topics come to the top, and push others to the next page.
+        write_topics(&mut program, "tea", 3);
+        for ((path, _), first) in lists.into_iter().zip(&first) {
+            let next = next_of(first).unwrap();
+            let next = program.get(&format!("{path}{next}"));
+            let all = [titles(first), titles(&next)].concat();
+            let expected: Vec<_> = (1..=25).rev().map(|it| format!("Topic {it}")).collect();
+            assert_eq!(all, expected, "{path}: {next:?}");
+            assert_eq!(next_of(&next), None, "{path}: {next:?}");
+            let wrong = program.get(&format!("{path}?q=hot&of=x")).status;
+            let unknown = program.get(&format!("{path}?q=hot&of=9.9")).status;
+            assert_eq!([wrong, unknown], [400, 404], "{path}");
+        }
+        // A look at the past stays one.
+        let past = program.get(&format!("{board}{at}"));
+        let next = next_of(&past).unwrap();
+        assert_eq!(next, format!("?page=2&{}", &at[1..]));
     });
 }
 

@@ -108,7 +108,7 @@ impl Dice {
         let known: &[&str] = match name {
             "board" => &["tea", "tea", "tea", "milk", "new"],
             "message" | "page" => &["1", "2", "3", "4", "0", "01", "99"],
-            "at" | "since" => &["1.1", "2026-11-23", "", "1.2"],
+            "at" | "of" | "since" => &["1.1", "2026-11-23", "", "1.2"],
             "If-Match" | "If-None-Match" => &["*", "\"1.1\"", "W/\"x\"", "x"],
             _ => &["a", "tea", "b"],
         };

@@ -621,12 +621,12 @@ fn a_list_of_many_boards_has_pages() {
         assert_eq!(browser.get("/?page=4").status, 404);
 
         // While others write, the pages that a reader goes on to do not shift.
-        let (_, next) = pages[0].split_once("href=\"/?page=2&#38;at=").unwrap();
-        let at = next.split('"').next().unwrap();
+        let (_, next) = pages[0].split_once("href=\"/?page=2&#38;of=").unwrap();
+        let of = next.split('"').next().unwrap();
         let of_version = links_with(&pages[0], "page=");
         assert!(of_version.iter().all(|link| link.contains("nofollow")));
         topic_in(&mut browser, "b10");
-        let second = browser.get(&format!("/?page=2&at={at}")).body;
+        let second = browser.get(&format!("/?page=2&of={of}")).body;
         let boards = |page: &str| -> Vec<String> {
             let links = page.split("<h2>").skip(1);
             links
@@ -634,10 +634,10 @@ fn a_list_of_many_boards_has_pages() {
                 .collect()
         };
         assert_eq!(boards(&second), boards(&pages[1]));
-        let last = browser.get(&format!("/?page=3&at={at}")).body;
+        let last = browser.get(&format!("/?page=3&of={of}")).body;
         assert!(last.contains("/b/b00\"") && !browser.get("/?page=3").body.contains("/b/b10\""));
-        assert_eq!(browser.get("/?at=x").status, 400);
-        assert_eq!(browser.get("/?at=9.9").status, 404);
+        assert_eq!(browser.get("/?of=x").status, 400);
+        assert_eq!(browser.get("/?of=9.9").status, 404);
         assert_eq!(
             browser.get("/api/boards").value().as_array().unwrap().len(),
             90

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 
 use crate::model::{BoardAt, BoardError, Pages};
 
 use super::super::answer::{Answer, fixed, json, known, tagged};
 use super::super::ask::Ask;
 use super::super::json::Json;
+use super::super::paging::PagesView;
 use super::values::{BoardValue, ListValue, MessageValue, StateValue, ThreadValue, topics_to_json};
 
 /// How many boards are in one answer, at most.
@@ -31,27 +32,29 @@ pub(crate) async fn openapi(_ask: Arc<Ask>) -> Answer {
 pub(crate) async fn boards(ask: Arc<Ask>) -> Answer {
     let (boards, version) = ask.boards()?;
     let number = ask.page()?;
-    let at = version
+    let of = version
         .map(|version| version.to_string())
         .unwrap_or_default();
     // Also how many there are: a board that was deleted since is no longer among them.
-    tagged(&ask.headers, &format!("\"{at}-{}\"", boards.len()), || {
+    tagged(&ask.headers, &format!("\"{of}-{}\"", boards.len()), || {
         let pages = Pages::new(number, BOARDS, boards.len()).ok_or(BoardError::NoPage(number))?;
         let shown = boards.get(pages.range()).unwrap_or_default();
         let shown: Vec<_> = shown.iter().map(BoardValue::new).collect();
-        let next = pages.next().map(|next| format!("?page={next}&at={at}"));
+        let next = pages.next().map(|next| format!("?page={next}&of={of}"));
         linked(json(StatusCode::OK, &shown), next)
     })
 }
 
-/// `GET /api/boards/{board}`
+/// `GET /api/boards/{board}`: a page of its topics; the header `Link` says where the next one is, of the same version.
 pub(crate) async fn board(ask: Arc<Ask>) -> Answer {
-    let board = ask.board().await?;
+    let board = ask.listed_board().await?;
     let number = ask.page()?;
     tagged(&ask.headers, &tag(&board), || {
+        let pages = board.pages_of_topics(number)?;
         let make = || topics_to_json(&board, number);
         let list = ask.app.lists.find_or(&board, number, make)?;
-        Ok(fixed(StatusCode::OK, "application/json", list))
+        let next = PagesView::of_board(&ask, (String::new(), pages), &board, None).next();
+        linked(Ok(fixed(StatusCode::OK, "application/json", list)), next)
     })
 }
 
@@ -100,19 +103,25 @@ pub(crate) async fn history(ask: Arc<Ask>) -> Answer {
     tagged(&ask.headers, &tag, || answer)
 }
 
-/// An answer whose list goes on at a further address (RFC 8288).
+/// An answer whose list goes on at a further address.
 fn linked(answer: Answer, next: Option<String>) -> Answer {
     let mut response = answer?;
-    let link = next.map(|next| HeaderValue::from_str(&format!("<{next}>; rel=\"next\"")));
-    if let Some(Ok(link)) = link {
-        response.headers_mut().insert(header::LINK, link);
+    if let Some(next) = next {
+        put_next(response.headers_mut(), &next);
     }
     Ok(response)
 }
 
-/// `GET /api/boards/{board}/search`
+/// The header that says where a list goes on (RFC 8288).
+pub(crate) fn put_next(headers: &mut HeaderMap, next: &str) {
+    if let Ok(link) = HeaderValue::from_str(&format!("<{next}>; rel=\"next\"")) {
+        headers.insert(header::LINK, link);
+    }
+}
+
+/// `GET /api/boards/{board}/search`: a page of what was found; `Link` as for a board.
 pub(crate) async fn search(ask: Arc<Ask>) -> Answer {
-    let board = ask.board().await?;
+    let board = ask.listed_board().await?;
     let tag = tag(&board);
     // A question that is refused is refused with every tag.
     let (words, page) = (ask.asked("q")?.unwrap_or_default(), ask.page()?);
@@ -122,7 +131,9 @@ pub(crate) async fn search(ask: Arc<Ask>) -> Answer {
     let (found, pages) = ask.app.boards.search(&board, words, page).await?;
     tagged(&ask.headers, &tag, || {
         let found = found.iter().map(MessageValue::new).collect();
-        Ok(list(&ListValue::new(&board, pages, found)))
+        let list = list(&ListValue::new(&board, pages, found));
+        let next = PagesView::of_board(&ask, (String::new(), pages), &board, Some(words)).next();
+        linked(Ok(list), next)
     })
 }
 

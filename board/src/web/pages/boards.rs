@@ -47,7 +47,7 @@ pub(crate) async fn list(ask: Arc<Ask>) -> Answer {
             frame,
             boards: shown.map(stamped).collect(),
             pages: match version {
-                Some(version) => PagesView::at("/".to_owned(), pages, version),
+                Some(version) => PagesView::in_version("/".to_owned(), pages, ("of", version)),
                 None => PagesView::of_newest("/".to_owned(), pages),
             },
         };

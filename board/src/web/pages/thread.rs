@@ -98,7 +98,7 @@ pub(crate) fn show_with(
         answers: answers(ask, &thread.answers),
         // Answers stay where they are, so in the present their pages need no version.
         pages: match board.is_past() {
-            true => PagesView::at(path, thread.pages, board.version()),
+            true => PagesView::in_version(path, thread.pages, ("at", board.version())),
             false => PagesView::of_newest(path, thread.pages),
         },
         form,
