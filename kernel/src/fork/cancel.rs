@@ -13,6 +13,7 @@
 use crate::{
     fork::fork_deque::{self, ForkDeque},
     report::payload::{self, Payload},
+    scheduler::services::ThreadFork,
     scheduler::workers::{
         cancel,
         context::{self, Context},
@@ -77,13 +78,17 @@ pub(super) fn is_own_cancel(payload: &Payload) -> bool {
 
 /// A root fork begins: if its job is already cancelled, the job unwinds at its first fork.
 pub(super) fn alert_if_cancelled(here: &Context, fork_deque: &ForkDeque) {
-    let is_cancelled = here.job().is_some_and(|job| {
-        // SAFETY: the thread that runs a job keeps it alive.
-        unsafe { job.header() }.state.is_cancelled()
-    });
-    if is_cancelled {
+    if is_cancelled(here) {
         fork_deque.deque.alert();
     }
+}
+
+/// Whether the running job is cancelled.
+pub(super) fn is_cancelled(here: &Context) -> bool {
+    here.job().is_some_and(|job| {
+        // SAFETY: the thread that runs a job keeps it alive.
+        unsafe { job.header() }.state.is_cancelled()
+    })
 }
 
 /// Unwinds the running job if it is cancelled and has not unwound before.
@@ -94,11 +99,15 @@ pub(super) fn unwind_if_cancelled(fork_deque: &ForkDeque) {
     if !job.header().state.is_cancelled() || here.is_panicking() || here.is_dropping() {
         return;
     }
-    if !job.header().waits_to_the_end() {
-        drop(job);
-        begin_unwinding(fork_deque);
-        run::unwind_cancelled();
+    if job.header().waits_to_the_end() {
+        return;
     }
+    if fork_deque.is_of_destructor() {
+        return shield_to_the_end(here);
+    }
+    drop(job);
+    begin_unwinding(fork_deque);
+    run::unwind_cancelled();
 }
 
 /// A cancel begins to unwind the running job, whose root fork is that of `fork_deque`: because the job notices the

@@ -98,6 +98,15 @@ enum Gone<S> {
     Withdrawn,
 }
 
+/// Whether thieves have left an `S` of a kind.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Search {
+    Found,
+    /// No, but the owner has taken the last one that they left.
+    Judged,
+    None,
+}
+
 /// What the thieves' lock guards.
 struct ThiefSide<T, S> {
     /// What [`Deque::slots`] points to.
@@ -243,6 +252,18 @@ impl<T, S> Deque<T, S> {
         let mut inner = lock(&self.thieves);
         self.free(place, &mut inner);
         self.bottom.store(place, Ordering::Relaxed);
+    }
+
+    /// Looks for an `S` like that at this place or a later one. Any thread.
+    pub(crate) fn find_stolen_from(&self, place: usize, is_one: impl Fn(&S) -> bool) -> Search {
+        let inner = lock(&self.thieves);
+        let left = inner.gone.get(place..).unwrap_or_default();
+        let is_one = |gone: &Gone<S>| matches!(gone, Gone::Stolen(stolen) if is_one(stolen));
+        match left.last() {
+            _ if left.iter().any(is_one) => Search::Found,
+            Some(Gone::Judged) => Search::Judged,
+            _ => Search::None,
+        }
     }
 
     /// From now on no thief takes an entry that is there already. The owner still pops each of them, and thieves may

@@ -13,6 +13,7 @@
 
 #![allow(unsafe_code)]
 
+pub(in crate::fork) mod destructors;
 pub(in crate::fork) mod part_watch;
 
 use std::{
@@ -23,7 +24,7 @@ use std::{
     sync::Arc,
 };
 
-use self::part_watch::PartWatch;
+use self::{destructors::Destructors, part_watch::PartWatch};
 use crate::fork::{
     deque::Deque, forking_job::ForkingJob, root_fork::Origin, root_job::RootJob,
     stack_job::EntryHeader, stolen_job::StolenJob,
@@ -57,6 +58,7 @@ pub(crate) struct ForkDeque {
     blocked: AtomicBool,
     /// Whether the root fork's thread waits for a stolen job, and has handed its worker off for that.
     holds_thread: AtomicBool,
+    pub(super) destructors: Destructors,
     /// The [`RootJob`] that the root fork descends from.
     root: AtomicPtr<job::Header>,
     /// The address of the context of the root fork's thread.
@@ -93,6 +95,7 @@ impl ForkDeque {
             waits: AtomicBool::new(false),
             blocked: AtomicBool::new(false),
             holds_thread: AtomicBool::new(false),
+            destructors: Destructors::new(),
             root: AtomicPtr::new(ptr::null_mut()),
             thread: AtomicUsize::new(0),
             thread_number: AtomicU32::new(0),
@@ -140,6 +143,7 @@ impl ForkDeque {
         if let Some(origin) = origin {
             *lock(&self.ancestry) = Some(origin.ancestry);
         }
+        self.destructors.begin();
         self.note_running();
         self.job.begin(job.map(JobPtr::as_raw));
     }
@@ -404,6 +408,10 @@ impl ThreadFork for ForkDeque {
         if before == WaitedBefore::No {
             self.set_waits(false);
         }
+    }
+
+    fn is_of_destructor(&self) -> bool {
+        destructors::have_forked(self)
     }
 
     fn begin_unwinding(&self) {

@@ -54,6 +54,10 @@ use crate::{
 /// for the cancel, a `g` that has not started is dropped; if `f` catches the cancel, such a `g` runs after it. The
 /// unwinding resumes when both have ended.
 ///
+/// No cancel unwinds what a destructor forks while its job unwinds. There is one exception: if an ordinary panic runs
+/// the destructor inside of another fork, and the cancel comes while `f` still runs, it may end a `g` that waits, which
+/// aborts the program.
+///
 /// ```
 /// fn sum(numbers: &[u64]) -> u64 {
 ///     match numbers {
@@ -110,7 +114,7 @@ fn join_on<A, B, G: FnOnce() -> B>(fork_deque: &ForkDeque, f: impl FnOnce() -> A
     // not suspend its stack then, and what it waits for may be pinned to this thread.
     let first = || {
         if must_respond {
-            respond(fork_deque);
+            respond(fork_deque, place);
         }
         f()
     };
@@ -248,9 +252,13 @@ fn wait(
     place: usize,
     stolen_job: StolenJob,
 ) -> (Returned, Option<Payload>) {
+    let unwinding = context::again().is_panicking();
+    let destructors = &fork_deque.destructors;
+    destructors.begin_wait(unwinding, place, stolen_job.number());
     let ended = stolen_job.wait(fork_deque);
     // SAFETY: the fork deque is that of the calling thread's root fork, and the entry was judged stolen.
     unsafe { fork_deque.deque.give_up(place) };
+    destructors.end_wait();
     ended
 }
 
@@ -266,14 +274,20 @@ fn forget_panics<R>(act: impl FnOnce() -> R) {
     }
 }
 
-/// After a push that asked for it: makes room, obeys a cancel, wakes a sleeper.
+/// After a push, at `place`, that asked for it: makes room, obeys a cancel, wakes a sleeper.
 #[cold]
 #[inline(never)]
-fn respond(fork_deque: &ForkDeque) {
+fn respond(fork_deque: &ForkDeque, place: usize) {
+    let unwinding = context::here().is_panicking();
+    fork_deque.destructors.note_push(unwinding, place);
     // SAFETY: the fork deque is that of the calling thread's root fork.
     unsafe { fork_deque.deque.reset_limit() };
     fork_deque.note_running();
     cancel::unwind_if_cancelled(fork_deque);
+    if unwinding || cancel::is_cancelled(context::again()) {
+        // While it stays alerted, it learns of each push whether a destructor makes it.
+        fork_deque.deque.alert();
+    }
     let shared = fork_deque.shared();
     if shared.sleepers.sleeping() == 0 {
         return;

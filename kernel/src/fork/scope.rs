@@ -117,10 +117,14 @@ struct PartsState {
 pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R) -> R {
     let site = Location::caller();
     root_fork::with_fork_deque(site, |fork_deque| {
+        let root = fork_deque.root_of_forks();
         let parts = Arc::new(ScopeParts {
             runtime: fork_deque.shared().id(),
             site,
-            root: fork_deque.root_of_forks(),
+            root: match context::again().is_panicking() {
+                true => root.of_destructor(),
+                false => root,
+            },
             inner: Mutex::default(),
         });
         fork_deque.open_scope(parts.clone());

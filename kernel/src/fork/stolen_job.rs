@@ -62,6 +62,11 @@ impl StolenJob {
         StolenJob { number, job }
     }
 
+    /// The number of the steal.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Cancels the stolen job.
     pub(super) fn cancel(&self) {
         self.job.cancel();

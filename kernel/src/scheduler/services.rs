@@ -97,6 +97,10 @@ pub(crate) trait ThreadFork {
     /// The thread computes again, unless it waited already when the wait began.
     fn end_wait(&self, before: WaitedBefore);
 
+    /// Whether a destructor that a panic runs has forked the root fork, or one from which it descends, inside of
+    /// another root fork, and waits for it: a cancel that unwound it would be raised in that destructor.
+    fn is_of_destructor(&self) -> bool;
+
     /// Called by the thread before a cancel unwinds the root fork: nobody begins what was forked so far.
     fn begin_unwinding(&self);
 

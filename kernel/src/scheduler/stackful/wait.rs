@@ -372,8 +372,13 @@ fn is_unwinding(job: &Header) -> bool {
 
 fn unwind_if_cancelled(job: &Header) {
     if job.state.is_cancelled() && !is_unwinding(job) {
-        // First: from now on a cancel does not reach what is stolen from the job's forks.
         if let Some(fork) = context::again().thread_fork() {
+            if fork.is_of_destructor() {
+                // To its end, as the destructor's own waits last.
+                job.extensions.lock().shields += 1;
+                return;
+            }
+            // First: from now on a cancel does not reach what is stolen from the job's forks.
             fork.begin_unwinding();
         }
         job.extensions.lock().unwound = true;
