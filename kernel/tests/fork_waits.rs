@@ -168,43 +168,8 @@ fn a_cancel_ends_a_half_that_the_joining_thread_took_while_another_blocks_for_it
     assert!(runtime.block_on(job).unwrap_err().is_cancelled());
 }
 
-/// The first half waits, so the loop of its thread takes a part of the second half, which waits in turn. Both are
-/// woken, and the first half ends before that part goes on.
-fn join_a_half_that_blocks_for_a_part_of_the_loop() {
-    let (sender, receiver) = mpsc::channel();
-    let (begun, first, part) = (AtomicBool::new(false), Latch::default(), Latch::default());
-    let both_wait = || first.waiters() == 1 && part.waiters() == 1;
-    join(
-        || {
-            until(|| begun.load(Ordering::SeqCst));
-            first.clone().wait();
-        },
-        || {
-            begun.store(true, Ordering::SeqCst);
-            let inner = || {
-                until(both_wait);
-                first.open();
-                part.open();
-                let receiver = receiver;
-                receiver.recv().unwrap();
-            };
-            join(inner, || {
-                part.clone().wait();
-                sender.send(()).unwrap();
-            });
-        },
-    );
-}
-
-#[test]
-fn a_half_blocks_for_a_half_of_its_own_that_the_loop_of_the_joining_thread_took() {
-    let _watch = watch();
-    let runtime = two_busy_workers();
-    let job = runtime.spawn(async { join_a_half_that_blocks_for_a_part_of_the_loop() });
-    runtime.block_on(job).unwrap();
-}
-
-/// The same in a scope: the body waits, so the loop of its thread runs a part, which waits in turn.
+/// The body waits, so the loop of its thread runs a part, which waits in turn. Both are woken, and the body ends before
+/// that part goes on.
 #[test]
 fn a_part_of_a_scope_blocks_for_one_that_the_loop_of_the_owners_thread_took() {
     let _watch = watch();
@@ -230,4 +195,69 @@ fn a_part_of_a_scope_blocks_for_one_that_the_loop_of_the_owners_thread_took() {
         });
     });
     runtime.block_on(job).unwrap();
+}
+
+/// Forks two parts, of which the second may run elsewhere.
+type Fork = fn(first: &(dyn Fn() + Sync), second: &(dyn Fn() + Sync));
+
+fn by_join(first: &(dyn Fn() + Sync), second: &(dyn Fn() + Sync)) {
+    join(first, second);
+}
+
+fn by_scope(first: &(dyn Fn() + Sync), second: &(dyn Fn() + Sync)) {
+    scope(|scope| {
+        scope.spawn(second);
+        first();
+    });
+}
+
+/// The owner of the outer fork waits, so the loop of its thread takes what the other part of that fork has forked,
+/// which waits in turn. Both are woken, and the owner goes on before what the loop took, for which that part blocks.
+fn a_part_blocks_for_a_part_of_its_own_that_a_loop_took(outer: Fork, inner: Fork) {
+    let _watch = watch();
+    let runtime = two_busy_workers();
+    let job = runtime.spawn(async move {
+        let (sender, receiver) = mpsc::channel();
+        let (sender, receiver) = (Mutex::new(sender), Mutex::new(receiver));
+        let (begun, owner, part) = (AtomicBool::new(false), Latch::default(), Latch::default());
+        let blocks = || {
+            until(|| owner.waiters() == 1 && part.waiters() == 1);
+            owner.open();
+            part.open();
+            receiver.lock().unwrap().recv().unwrap();
+        };
+        let frees = || {
+            part.clone().wait();
+            sender.lock().unwrap().send(()).unwrap();
+        };
+        let waits = || {
+            until(|| begun.load(Ordering::SeqCst));
+            owner.clone().wait();
+        };
+        outer(&waits, &|| {
+            begun.store(true, Ordering::SeqCst);
+            inner(&blocks, &frees);
+        });
+    });
+    runtime.block_on(job).unwrap();
+}
+
+#[test]
+fn a_part_of_a_scope_blocks_for_a_half_of_its_own_that_the_loop_of_the_owners_thread_took() {
+    a_part_blocks_for_a_part_of_its_own_that_a_loop_took(by_scope, by_join);
+}
+
+#[test]
+fn a_part_of_a_scope_blocks_for_a_part_of_its_own_that_the_loop_of_the_owners_thread_took() {
+    a_part_blocks_for_a_part_of_its_own_that_a_loop_took(by_scope, by_scope);
+}
+
+#[test]
+fn a_half_blocks_for_a_part_of_its_own_that_the_loop_of_the_joining_thread_took() {
+    a_part_blocks_for_a_part_of_its_own_that_a_loop_took(by_join, by_scope);
+}
+
+#[test]
+fn a_half_blocks_for_a_half_of_its_own_that_the_loop_of_the_joining_thread_took() {
+    a_part_blocks_for_a_part_of_its_own_that_a_loop_took(by_join, by_join);
 }

@@ -39,7 +39,8 @@ use crate::{
     sys::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Mutex, Ordering, lock},
 };
 
-/// The numbers of the steals that a root fork descends from, the oldest first.
+/// The numbers of the steals, the scopes and their runners that a root fork descends from, the oldest first. A scope
+/// is followed by a runner.
 pub(super) type Ancestry = Arc<[u64]>;
 
 /// See the head of this file.

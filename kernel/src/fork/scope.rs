@@ -30,11 +30,12 @@ use crate::{
     api::spawn,
     fork::{
         cancel,
-        fork_deque::{ForkDeque, part_watch::PartWatch},
-        fork_deques::relief::Relief,
+        fork_deque::{Ancestry, ForkDeque, part_watch::PartWatch},
+        fork_deques::{self, relief::Relief},
         forked_wait, root_fork,
         root_job::RootJob,
         scope::part_runner::PartRunner,
+        stolen_job,
     },
     job::{JobRef, body_bit, runnable::Runnable},
     report,
@@ -57,6 +58,10 @@ pub struct Scope<'scope, 'env: 'scope> {
 
 struct ScopeParts {
     runtime: u16,
+    /// In the ancestry of all that its parts fork on other threads; see [`Ancestry`].
+    number: u64,
+    /// The ancestry of the owner's root fork.
+    of_owner: Option<Ancestry>,
     site: &'static Location<'static>,
     /// The root job of the owner's forks.
     root: RootJob,
@@ -120,6 +125,8 @@ pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)
         let root = fork_deque.root_of_forks();
         let parts = Arc::new(ScopeParts {
             runtime: fork_deque.shared().id(),
+            number: fork_deques::of(fork_deque.shared()).number(),
+            of_owner: fork_deque.ancestry(),
             site,
             root: match context::again().is_panicking() {
                 true => root.of_destructor(),
@@ -311,7 +318,7 @@ impl ScopeParts {
     /// Runs all parts, or waits for them. Returns the payload with which the caller must unwind, if it is cancelled
     /// meanwhile.
     fn end(&self, fork_deque: &ForkDeque) -> Option<Payload> {
-        let (mut owed, awaited) = (None, AwaitedParts::of(self));
+        let (mut owed, awaited) = (None, AwaitedParts::of(self, fork_deque));
         loop {
             while let Some(taken) = self.take() {
                 self.run(taken);
@@ -342,13 +349,15 @@ impl ScopeParts {
 /// The parts of a scope for whose end its owner waits, over all parts that the owner runs meanwhile.
 struct AwaitedParts<'a> {
     parts: &'a ScopeParts,
+    shared: &'a shared::Shared,
     patience: Patience,
 }
 
 impl AwaitedParts<'_> {
-    fn of(parts: &ScopeParts) -> AwaitedParts<'_> {
+    fn of<'a>(parts: &'a ScopeParts, fork_deque: &'a ForkDeque) -> AwaitedParts<'a> {
         AwaitedParts {
             parts,
+            shared: fork_deque.shared(),
             patience: Patience::default(),
         }
     }
@@ -368,16 +377,10 @@ impl Awaited for AwaitedParts<'_> {
         inner.at_work.iter().all(|job| job.header().has_own_stack())
     }
 
-    /// A part that the loop of the owner's thread took while the body, or this wait, had its stack suspended, and that
-    /// waited there. What the owner takes itself runs on its own stack.
+    /// A part, or what a part has forked, that the loop of the owner's thread took while the body, or this wait, had
+    /// its stack suspended, and that waited there. What the owner takes itself runs on its own stack.
     fn take_pinned(&self) -> Option<Runnable> {
-        let here = context::again();
-        let pinned = here.pinned_here()?;
-        if !pinned.has_runnable() {
-            return None;
-        }
-        let inner = lock(&self.parts.inner);
-        pinned.take_first(|job| inner.at_work.iter().any(|part| part.ptr() == job))
+        stolen_job::take_pinned_descendant(self.parts.number, self.shared)
     }
 }
 

@@ -141,9 +141,7 @@ impl AwaitedJob<'_> {
     }
 
     fn is_ancestor_of(&self, fork_deque: &ForkDeque) -> bool {
-        fork_deque
-            .ancestry()
-            .is_some_and(|ancestry| ancestry.contains(&self.number))
+        descends(fork_deque, self.number)
     }
 }
 
@@ -161,17 +159,29 @@ impl Awaited for AwaitedJob<'_> {
     }
 
     fn take_pinned(&self) -> Option<Runnable> {
-        let here = context::again();
-        let pinned = here.pinned_here()?;
-        if !pinned.has_runnable() {
-            return None;
-        }
-        let deques = fork_deques::of(self.shared).iter();
-        let descendants: Vec<_> = deques.filter(|other| self.is_ancestor_of(other)).collect();
-        if descendants.is_empty() {
-            return None;
-        }
-        // A job in this queue began its root fork before, so that fork's deque is still the job's.
-        pinned.take_first(|job| descendants.iter().any(|deque| deque.is_run_by(job)))
+        take_pinned_descendant(self.number, self.shared)
     }
+}
+
+/// Whether the root fork of `fork_deque` descends from the steal, or the scope, with this number.
+fn descends(fork_deque: &ForkDeque, number: u64) -> bool {
+    let ancestry = fork_deque.ancestry();
+    ancestry.is_some_and(|ancestry| ancestry.contains(&number))
+}
+
+/// Takes a job whose root fork descends from the steal, or the scope, with this number out of the calling thread's
+/// pinned queue, if one is runnable there.
+pub(super) fn take_pinned_descendant(number: u64, shared: &Shared) -> Option<Runnable> {
+    let here = context::again();
+    let pinned = here.pinned_here()?;
+    if !pinned.has_runnable() {
+        return None;
+    }
+    let deques = fork_deques::of(shared).iter();
+    let descendants: Vec<_> = deques.filter(|other| descends(other, number)).collect();
+    if descendants.is_empty() {
+        return None;
+    }
+    // A job in this queue began its root fork before, so that fork's deque is still the job's.
+    pinned.take_first(|job| descendants.iter().any(|deque| deque.is_run_by(job)))
 }

@@ -4,12 +4,13 @@ use std::{mem, sync::Arc};
 
 use crate::{
     fork::{
+        fork_deque::Ancestry,
         fork_deques::{self, relief::Relief},
         root_fork::{Origin, RootFork},
         scope::{ScopeParts, Taken},
     },
     report,
-    scheduler::workers::context,
+    scheduler::workers::{context, shared::Shared},
     sys::lock,
 };
 
@@ -52,6 +53,13 @@ impl PartRunner {
         taken
     }
 
+    /// The ancestry of a part.
+    fn ancestry(&self, shared: &Shared) -> Ancestry {
+        let inherited = self.parts.of_owner.iter().flat_map(|steals| steals.iter());
+        let own = [self.parts.number, fork_deques::of(shared).number()];
+        inherited.copied().chain(own).collect()
+    }
+
     /// Runs a part as a fork of the scope's owner. Returns whether the runner is cancelled.
     fn run_in_root_fork(&self, taken: Taken) -> bool {
         let here = context::here();
@@ -60,7 +68,7 @@ impl PartRunner {
         };
         let origin = Origin {
             root: self.parts.root,
-            ancestry: Arc::from([fork_deques::of(shared).number()]),
+            ancestry: self.ancestry(shared),
         };
         lock(&self.parts.inner).at_work.push(job.clone());
         let root_fork = RootFork::enter(here, shared, self.parts.site, Some(origin));
