@@ -348,6 +348,7 @@ mod models {
     mod forks;
     mod in_use;
     mod injector;
+    mod lazy_jobs;
     #[cfg(not(loom))]
     mod loom_on_std;
     mod made_up;
@@ -413,9 +414,7 @@ pub use runtime::{
     shutdown::ShutdownReport,
     testing::TestRuntime,
 };
-pub use scheduler::workers::search::prefer::{
-    has_local_jobs, prefer_stealing, spend_reduction, steal_next,
-};
+pub use scheduler::workers::search::prefer::*;
 pub use scheduler::{
     stackful::{
         fiber::{DEFAULT_STACK, with_fiber_word},

@@ -9,11 +9,12 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use weald_kernel::{
-    LazyJob, Runtime, Spawn, Wait, about_to_wait, push_lazy, take_lazy, yield_with_stack,
+    LazyJob, Runtime, Spawn, Wait, about_to_wait, prefer_stealing, push_lazy, put_back_lazy,
+    steal_next, yield_with_stack,
 };
 
 const STACK: usize = 64 << 10;
@@ -23,10 +24,20 @@ const STACK: usize = 64 << 10;
 struct Record {
     lazy: LazyJob,
     number: usize,
-    /// How often a job was to be made of it.
+    /// How often a job was made of it.
     made: AtomicUsize,
+    all: Arc<All>,
+}
+
+/// What the records of a test share.
+#[derive(Default)]
+struct All {
     /// The numbers of those of which jobs were made.
-    order: Arc<Mutex<Vec<usize>>>,
+    order: Mutex<Vec<usize>>,
+    /// Whether jobs are refused what they need.
+    refuses: AtomicBool,
+    /// How often one was.
+    refused: AtomicUsize,
 }
 
 // SAFETY: a lazy job is touched only as the functions of this test's subject allow.
@@ -37,12 +48,12 @@ unsafe impl Send for Record {}
 impl Record {
     /// Some that live for ever.
     fn some(count: usize) -> &'static [Record] {
-        let order = Arc::<Mutex<_>>::default();
+        let all = Arc::<All>::default();
         let record = |number| Record {
             lazy: LazyJob::new(),
             number,
             made: AtomicUsize::new(0),
-            order: Arc::clone(&order),
+            all: Arc::clone(&all),
         };
         (0..count).map(record).collect::<Vec<_>>().leak()
     }
@@ -55,13 +66,53 @@ impl Record {
     fn is_made(&self) -> bool {
         self.made.load(Ordering::Acquire) > 0
     }
+
+    fn order(&self) -> Vec<usize> {
+        self.all.order.lock().unwrap().clone()
+    }
+
+    fn refuse(&self, refuses: bool) {
+        self.all.refuses.store(refuses, Ordering::Release);
+    }
+
+    fn refused(&self) -> usize {
+        self.all.refused.load(Ordering::Acquire)
+    }
 }
 
-unsafe fn make(lazy: *const LazyJob) {
+unsafe fn make(lazy: *const LazyJob) -> bool {
     // SAFETY: the lazy job is the first field of a record.
     let record = unsafe { &*lazy.cast::<Record>() };
-    record.order.lock().unwrap().push(record.number);
+    if record.all.refuses.load(Ordering::Acquire) {
+        record.all.refused.fetch_add(1, Ordering::Release);
+        return false;
+    }
+    record.all.order.lock().unwrap().push(record.number);
     record.made.fetch_add(1, Ordering::Release);
+    true
+}
+
+fn take_lazy(lazy: &LazyJob) -> bool {
+    // SAFETY: each test has one runtime.
+    unsafe { weald_kernel::take_lazy(lazy) }
+}
+
+/// Calls `pause` until `is_so`, for a minute at most.
+fn until(is_so: impl Fn() -> bool, pause: impl Fn()) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < Duration::from_secs(60));
+        pause();
+    }
+}
+
+/// Without a call of the runtime.
+fn compute_until(is_so: impl Fn() -> bool) {
+    until(is_so, spin_loop);
+}
+
+fn yield_once() {
+    yield_with_stack();
 }
 
 /// Runs `act` as a fiber that migrates, on a runtime with so many workers, which the monitor leaves to their threads
@@ -100,7 +151,7 @@ fn a_wait_makes_jobs_of_all_in_their_order() {
         records.iter().for_each(Record::push);
         assert!(take_lazy(&records[1].lazy));
         about_to_wait();
-        assert_eq!(*records[0].order.lock().unwrap(), [0, 2, 3]);
+        assert_eq!(records[0].order(), [0, 2, 3]);
         assert!(!take_lazy(&records[0].lazy));
     });
 }
@@ -114,10 +165,8 @@ fn a_worker_makes_jobs_of_what_an_ended_job_has_left() {
             Spawn::new().spawn_migrating_fiber(STACK, move || records.iter().for_each(Record::push))
         };
         ended.unwrap().wait().unwrap();
-        while !records[1].is_made() {
-            yield_with_stack();
-        }
-        assert_eq!(*records[0].order.lock().unwrap(), [0, 1]);
+        until(|| records[1].is_made(), yield_once);
+        assert_eq!(records[0].order(), [0, 1]);
     });
 }
 
@@ -126,11 +175,8 @@ fn another_worker_takes_the_oldest_from_one_that_computes() {
     in_fiber(2, || {
         let records = Record::some(2);
         records.iter().for_each(Record::push);
-        // Without a call of the runtime.
-        while !records[1].is_made() {
-            spin_loop();
-        }
-        assert_eq!(*records[0].order.lock().unwrap(), [0, 1]);
+        compute_until(|| records[1].is_made());
+        assert_eq!(records[0].order(), [0, 1]);
         assert!(records.iter().all(|record| !take_lazy(&record.lazy)));
     });
 }
@@ -150,19 +196,120 @@ fn a_joiner_on_another_worker_takes_it() {
             })
         };
         records[0].push();
-        // Without a call of the runtime, so the joiner runs on the other worker.
-        while !DONE.load(Ordering::Acquire) {
-            spin_loop();
-        }
+        // So the joiner runs on the other worker.
+        compute_until(|| DONE.load(Ordering::Acquire));
         // One of the two has it, or a thief is about to.
-        while !TAKEN.load(Ordering::Relaxed) && !records[0].is_made() {
-            spin_loop();
-        }
+        compute_until(|| TAKEN.load(Ordering::Relaxed) || records[0].is_made());
         assert!(!take_lazy(&records[0].lazy));
         assert_eq!(
             usize::from(TAKEN.load(Ordering::Relaxed)) + records[0].made.load(Ordering::Acquire),
             1
         );
         joiner.unwrap().wait().unwrap();
+    });
+}
+
+#[test]
+fn another_worker_takes_the_oldest_though_it_is_busy() {
+    in_fiber(2, || {
+        let records = Record::some(1);
+        static RUNS: AtomicBool = AtomicBool::new(false);
+        // SAFETY: as in `in_fiber`.
+        let busy = unsafe {
+            Spawn::new().spawn_migrating_fiber(STACK, move || {
+                RUNS.store(true, Ordering::Release);
+                until(|| records[0].is_made(), yield_once);
+            })
+        };
+        compute_until(|| RUNS.load(Ordering::Acquire));
+        records[0].push();
+        compute_until(|| records[0].is_made());
+        busy.unwrap().wait().unwrap();
+    });
+}
+
+#[test]
+fn a_job_that_prefers_others_makes_jobs_of_them() {
+    static RUNS: AtomicBool = AtomicBool::new(false);
+    static PUSHED: AtomicBool = AtomicBool::new(false);
+    static DONE: AtomicBool = AtomicBool::new(false);
+    in_fiber(2, || {
+        let records = Record::some(40);
+        let act = || {
+            RUNS.store(true, Ordering::Release);
+            // Both workers compute, so no thief takes any.
+            compute_until(|| PUSHED.load(Ordering::Acquire));
+            assert!(steal_next());
+            assert_eq!(records[0].order(), [0]);
+            prefer_stealing();
+            assert_eq!(records[0].order(), [0, 1, 2]);
+            DONE.store(true, Ordering::Release);
+        };
+        // SAFETY: as in `in_fiber`.
+        let fiber = unsafe { Spawn::new().spawn_migrating_fiber(STACK, act) };
+        compute_until(|| RUNS.load(Ordering::Acquire));
+        records.iter().for_each(Record::push);
+        PUSHED.store(true, Ordering::Release);
+        compute_until(|| DONE.load(Ordering::Acquire));
+        fiber.unwrap().wait().unwrap();
+        assert!(records[39].is_made() && records[0].order().is_sorted());
+    });
+}
+
+#[test]
+fn after_one_that_was_refused_there_is_one_try_for_all() {
+    in_fiber(1, || {
+        let records = Record::some(100);
+        records[0].refuse(true);
+        records.iter().for_each(Record::push);
+        (0..10).for_each(|_| about_to_wait());
+        assert_eq!(records[0].refused(), 1);
+        assert!(records.iter().all(|record| record.lazy.is_refused()));
+        // A joiner takes what it wants, and gives it back.
+        assert!(take_lazy(&records[7].lazy) && !take_lazy(&records[7].lazy));
+        // SAFETY: as in `push`.
+        unsafe { put_back_lazy(&records[7].lazy, make) };
+        // One that comes later waits for its turn.
+        let later = Record::some(1);
+        later[0].push();
+        about_to_wait();
+        assert!(later[0].lazy.is_refused());
+        // A look has tried them, and in vain.
+        until(|| records[0].refused() > 1, yield_once);
+        assert!(take_lazy(&records[3].lazy));
+        records[0].refuse(false);
+        until(|| later[0].is_made(), yield_once);
+        let order: Vec<usize> = (0..100).filter(|it| ![3, 7].contains(it)).collect();
+        assert_eq!(records[0].order(), [order, vec![7]].concat());
+    });
+}
+
+#[test]
+fn a_runtime_that_sleeps_tries_them_again() {
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    let records = Record::some(2);
+    records[0].refuse(true);
+    runtime.block_on(async {
+        let push = move || records.iter().for_each(Record::push);
+        // SAFETY: as in `in_fiber`.
+        let fiber = unsafe { Spawn::new().spawn_migrating_fiber(STACK, push) };
+        fiber.unwrap().await.unwrap();
+    });
+    // Nothing else is left to do.
+    compute_until(|| records[0].refused() > 3);
+    records[0].refuse(false);
+    compute_until(|| records[1].is_made());
+    assert_eq!(records[0].order(), [0, 1]);
+}
+
+#[test]
+fn a_thread_without_a_worker_wakes_one_that_tries() {
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let records = Record::some(1);
+    // The only worker sleeps, and nothing else wakes it.
+    runtime.block_on(async {
+        // SAFETY: as in `push`.
+        unsafe { put_back_lazy(&records[0].lazy, make) };
+        compute_until(|| records[0].is_made());
     });
 }

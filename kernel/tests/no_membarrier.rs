@@ -82,7 +82,8 @@ fn a_lazy_job_is_kept_though_the_owner_must_wait_for_the_lock() {
             let lazy = LazyJob::new();
             // SAFETY: it is taken back.
             assert!(unsafe { push_lazy(&lazy, |_| unreachable!()) });
-            assert!(take_lazy(&lazy));
+            // SAFETY: it was given to this runtime.
+            assert!(unsafe { take_lazy(&lazy) });
         };
         // SAFETY: the code keeps nothing that depends on the OS thread.
         let fiber = unsafe { Spawn::new().spawn_migrating_fiber(64 << 10, code) };

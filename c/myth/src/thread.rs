@@ -3,9 +3,8 @@
 //! A thread is a migrating fiber of the kernel, and a block of its own that stays until the thread is joined, or has
 //! been detached and has ended. With one worker, a new thread runs at once, in the middle of its creator's run, until
 //! it waits or ends: child first, as programs for MassiveThreads expect. It is no job of the kernel before it waits
-//! ([`saved::across`]), so a thread that never waits has no handle. With several workers it goes to the front of
-//! the queue, from where other workers steal it. Its creator goes on, and begins it itself when it joins it or waits.
-//! (MassiveThreads begins the child there, too, and lets others steal its creator.)
+//! ([`saved::across`]), so a thread that never waits has no handle. With several workers it is left to whoever joins
+//! it, or to another worker ([`lazy`]). (MassiveThreads begins it there, too, and lets others steal its creator.)
 //!
 //! # Safety
 //! - *Three holds*: the block is freed by whoever sets the last of `STORED`, `DETACHED` and `ENDED`, or by the one that
@@ -92,16 +91,12 @@ impl Start {
 
 impl Thread {
     fn new(state: u32) -> Thread {
-        Thread::with(State::new(state))
-    }
-
-    const fn with(state: State) -> Thread {
         Thread {
             lazy: LazyJob::new(),
             function: Cell::new(None),
             argument: Cell::new(ptr::null_mut()),
             stack_size: Cell::new(0),
-            state,
+            state: State::new(state),
             result: Cell::new(ptr::null_mut()),
             call: Cell::new(Place::NONE),
             handle: UnsafeCell::new(None),
@@ -132,9 +127,6 @@ impl Thread {
 
 thread_local! {
     /// The thread that an OS thread of the program is, which is none of this library.
-    #[cfg(not(loom))]
-    static OUTSIDE: Thread = const { Thread::with(State::new(STORED | DETACHED | BEGUN)) };
-    #[cfg(loom)]
     static OUTSIDE: Thread = Thread::of_main();
 }
 
@@ -289,7 +281,7 @@ unsafe fn store(thread: *const Thread, handle: JoinHandle<()>) {
 /// Begins a thread in the middle of its creator's run, without a job as long as it does not wait. False if that is not
 /// possible here.
 fn begin_jobless(global: &'static Global, thread: *const Thread, start: Start) -> bool {
-    match run_on_top(global, thread, &start) {
+    match run_on_top(global, thread, &start, Begins::Created) {
         JoblessRun::Refused => return false,
         // SAFETY: its creator is the caller.
         JoblessRun::Job(handle) => unsafe { store(thread, handle) },
@@ -304,12 +296,26 @@ fn begin_jobless(global: &'static Global, thread: *const Thread, start: Start) -
     true
 }
 
+/// Who begins a thread in the middle of its run.
+#[derive(Clone, Copy, PartialEq)]
+enum Begins {
+    Created,
+    /// Its joiner, who has not noted that in the thread's state.
+    Joined,
+}
+
 /// Runs a thread in the middle of the caller's run, until it waits or ends.
 #[inline(always)]
-fn run_on_top(global: &'static Global, thread: *const Thread, start: &Start) -> JoblessRun {
+fn run_on_top(
+    global: &'static Global,
+    thread: *const Thread,
+    start: &Start,
+    begins: Begins,
+) -> JoblessRun {
     let first = First {
         global,
         thread,
+        begins,
         function: start.function,
         argument: start.argument,
     };
@@ -323,23 +329,24 @@ fn run_on_top(global: &'static Global, thread: *const Thread, start: &Start) -> 
 struct First {
     global: &'static Global,
     thread: *const Thread,
+    begins: Begins,
     function: Function,
     argument: *mut c_void,
 }
 
-/// The code of a thread that its creator begins.
+/// The code of a thread that its creator or its joiner begins.
 ///
 /// # Safety
 /// `first` is the caller's [`First`], and the caller waits in [`run_on_top`] until the thread has ended or waits.
 unsafe fn run_first(first: *mut ()) {
     // SAFETY: the caller waits in `run_on_top`.
     let first = unsafe { &*first.cast::<First>() };
-    let thread = first.thread;
+    let (thread, begins) = (first.thread, first.begins);
     bind_here(first.global);
     call(thread, first.function, first.argument);
     if !is_jobless() {
         // SAFETY: *three holds*: it is the caller that ends, as a job.
-        unsafe { end(thread) };
+        unsafe { end(thread, begins == Begins::Joined) };
     }
 }
 
@@ -366,16 +373,17 @@ fn run_to_the_end(global: &'static Global, Block(thread): Block, Sent(start): Se
     saved::begin();
     call(thread, start.function, start.argument);
     // SAFETY: *three holds*: it is the caller that ends.
-    unsafe { end(thread) };
+    unsafe { end(thread, false) };
 }
 
-/// The code of a thread has ended.
+/// The code of a thread has ended, which somebody joins, as far as the caller knows.
 ///
 /// # Safety
 /// *Three holds*: called once.
-unsafe fn end(thread: *const Thread) {
+unsafe fn end(thread: *const Thread, is_joined: bool) {
+    let may_be_last = !is_joined && runtime::running().is_none();
     // SAFETY: *three holds*.
-    match unsafe { &*thread }.state.end(runtime::running().is_none()) {
+    match unsafe { &*thread }.state.end(may_be_last) {
         AfterEnd::Nothing => {}
         // SAFETY: *three holds*.
         AfterEnd::Free => unsafe { give_back(thread) },

@@ -67,6 +67,15 @@ fn a_thread_begins_though_its_creator_computes() {
 }
 
 #[test]
+fn more_threads_than_there_are_stacks() {
+    if is_watched() || is_emulated() {
+        // The program limits its addresses, of which tools need many.
+        return;
+    }
+    check_on(&[2, 3], "refused_stacks.c", &[]);
+}
+
+#[test]
 fn the_first_call_makes_a_thread_of_main() {
     for call in ["recursive", "errorcheck", "cancel", "worker"] {
         check("first.c", &[call]);

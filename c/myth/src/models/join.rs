@@ -16,7 +16,7 @@ use loom::thread;
 use super::made_up::{Shared, wait};
 use crate::{
     queue::Node,
-    thread::state::{AfterEnd, ENDED, STORED, State},
+    thread::state::{AfterEnd, DETACHED, ENDED, STORED, State},
 };
 
 /// Ends the thread. Returns whether the caller frees it, now or later.
@@ -76,5 +76,55 @@ fn a_thread_whose_joiner_gives_up_is_freed_once() {
         freed.fetch_add(frees.into(), Relaxed);
         ender.join().unwrap();
         assert_eq!(freed.load(Relaxed), 1);
+    });
+}
+
+#[test]
+fn a_thread_that_is_kept_is_not_joined() {
+    loom::model(|| {
+        let state = Arc::new(Shared(State::new(STORED)));
+        let ended = Arc::clone(&state);
+        let ender = thread::spawn(move || end(&ended.0, true));
+        let is_joined = state.0.note_joiner();
+        let is_kept = ender.join().unwrap();
+        assert_ne!(is_joined, is_kept);
+        assert_eq!(state.0.has(ENDED), is_joined);
+    });
+}
+
+#[test]
+fn a_detached_thread_is_freed_once_by_the_last() {
+    loom::model(|| {
+        let state = Arc::new(Shared(State::new(0)));
+        let (ended, stored) = (Arc::clone(&state), Arc::clone(&state));
+        let ender = thread::spawn(move || end(&ended.0, false));
+        let maker = thread::spawn(move || stored.0.set(STORED));
+        let frees = [
+            state.0.set(DETACHED),
+            ender.join().unwrap(),
+            maker.join().unwrap(),
+        ];
+        assert_eq!(frees.map(u32::from).iter().sum::<u32>(), 1);
+    });
+}
+
+/// One that was refused a stack: its joiner waits before its handle is stored, which may be later than its end.
+#[test]
+fn a_joiner_that_waits_early_frees_what_is_stored() {
+    loom::model(|| {
+        let state = Arc::new(Shared(State::new(0)));
+        let (ended, stored) = (Arc::clone(&state), Arc::clone(&state));
+        let ender = thread::spawn(move || assert!(!end(&ended.0, false)));
+        let maker = thread::spawn(move || assert!(!stored.0.set(STORED)));
+        let node = Node::new(0);
+        if state.0.begin_join(&node) {
+            node.until_woken();
+        }
+        while !state.0.has(STORED) {
+            thread::yield_now();
+        }
+        assert!(state.0.has(ENDED));
+        ender.join().unwrap();
+        maker.join().unwrap();
     });
 }

@@ -65,11 +65,10 @@ pub(crate) unsafe fn join(
     if ptr::eq(this, current()) {
         return Err(libc::EDEADLK);
     }
-    if this.state.has(DETACHED) {
+    // Not taken back: at worst the block is lost when the runtime ends.
+    if !this.state.note_joiner() {
         return Err(libc::EINVAL);
     }
-    // Not taken back: at worst the block is lost when the runtime ends.
-    this.state.note_joiner();
     wait_until_stored(this, limit)?;
     // SAFETY: *one joiner*.
     match unsafe { &mut *this.handle.get() } {
@@ -99,12 +98,16 @@ unsafe fn take_result(thread: *const Thread, result: Option<&Cell<*mut c_void>>)
     unsafe { give_back(thread) };
 }
 
-/// Its creator is about to store the handle, or has let it run first; so it need not have ended.
+/// Its creator is about to store the handle, or has let it run first; so it need not have ended. Or it has not begun,
+/// because the system refuses it a stack.
 fn wait_until_stored(thread: &Thread, limit: TimeLimit) -> Result<(), c_int> {
     /// How long an OS thread of the program pauses, which cannot let others run. A timer might find no free worker.
     const PAUSE: Duration = Duration::from_micros(50);
     while !is_stored(thread) {
         match limit {
+            // It may be long before there is a stack. The handle is stored when the thread has begun.
+            TimeLimit::ToTheEnd | TimeLimit::Until(None)
+                if thread.lazy.is_refused() && wait_for_end(thread) => {}
             TimeLimit::None => return Err(libc::EBUSY),
             TimeLimit::Until(Some(deadline)) if Instant::now() >= deadline => {
                 return Err(libc::EBUSY);

@@ -11,12 +11,12 @@ use std::mem::offset_of;
 
 use weald_kernel::{JoblessRun, LazyJob, push_lazy, put_back_lazy, take_lazy};
 
-use super::{Start, Thread, run_on_top, spawn, store};
+use super::{Begins, Start, Thread, run_on_top, spawn, store};
 use crate::runtime::{self, Global};
 
 impl Thread {
-    /// Leaves a thread to whoever joins it, or to another worker. False if that is not possible here, or if its stack
-    /// is of another size than most, so that the system may refuse it.
+    /// Leaves a thread to whoever joins it, or to another worker. False if that is not possible here, if nobody joins
+    /// it, or if its stack is of another size than most, so that the system may refuse it.
     #[inline(always)]
     pub(super) fn leave_to_joiner(global: &Global, thread: *const Thread, start: &Start) -> bool {
         if start.detached || start.stack_size != global.stack_size {
@@ -40,27 +40,44 @@ impl Thread {
     pub(super) unsafe fn run_lazy(thread: *const Thread) -> bool {
         // SAFETY: the caller's promise.
         let this = unsafe { &*thread };
-        let Some(global) = runtime::running().filter(|_| take_lazy(&this.lazy)) else {
+        let Some(global) = runtime::running().filter(|_| this.take_back()) else {
             return false;
         };
         let Some(start) = left(this, global) else {
             return false;
         };
-        match run_on_top(global, thread, &start) {
+        match run_on_top(global, thread, &start, Begins::Joined) {
             JoblessRun::Ended => return true,
             // SAFETY: the caller stands for its creator.
             JoblessRun::Job(handle) => unsafe { store(thread, handle) },
             // SAFETY: it was taken out above.
-            JoblessRun::Refused => unsafe { make_job(&raw const this.lazy) },
+            JoblessRun::Refused => unsafe { this.make_job_or_put_back() },
         }
         false
     }
 
-    /// Makes a job of a thread if it was left to its joiner, by whom this is called.
+    /// Makes a job of a thread if it was left to its joiner, by whom this is called. If the system has refused it a
+    /// stack, that is left to the workers, which try again at times.
     pub(super) fn make_job_if_left(&self) {
-        if take_lazy(&self.lazy) {
+        if !self.lazy.is_refused() && self.take_back() {
             // SAFETY: it was taken out above.
-            unsafe { make_job(&raw const self.lazy) };
+            unsafe { self.make_job_or_put_back() };
+        }
+    }
+
+    /// Takes it back from whichever worker has it.
+    fn take_back(&self) -> bool {
+        // SAFETY: there is one runtime at a time, and no thread is used after the end of its own (myth.h).
+        unsafe { take_lazy(&self.lazy) }
+    }
+
+    /// # Safety
+    /// The caller has taken it out.
+    unsafe fn make_job_or_put_back(&self) {
+        // SAFETY: the caller's promise.
+        if !unsafe { make_job(&raw const self.lazy) } {
+            // SAFETY: as in `leave_to_joiner`. If the runtime ends, those that wait for it are ended in their waits.
+            unsafe { put_back_lazy(&self.lazy, make_job) };
         }
     }
 }
@@ -76,28 +93,26 @@ fn left(this: &Thread, global: &Global) -> Option<Start> {
     })
 }
 
-/// Makes a job of a thread that was left to its joiner. If there is no stack for it, it is left to the worker again.
+/// Makes a job of a thread that was left to its joiner. False if there is no stack for it, or if the runtime ends.
 ///
 /// # Safety
 /// It was, and the caller has taken it out.
-unsafe fn make_job(lazy: *const LazyJob) {
+unsafe fn make_job(lazy: *const LazyJob) -> bool {
     // SAFETY: it is in its thread's block.
     let thread: *const Thread = unsafe { lazy.byte_sub(offset_of!(Thread, lazy)) }.cast();
     let Some(global) = runtime::running() else {
-        return;
+        return false;
     };
     // SAFETY: *three holds*: it has not ended.
     let Some(start) = left(unsafe { &*thread }, global) else {
-        return;
+        return false;
     };
     match spawn(global, thread, start) {
-        // SAFETY: the caller stands for its creator.
-        Ok(handle) => unsafe { store(thread, handle) },
-        Err(_refused) => {
-            // SAFETY: as above.
-            let lazy = unsafe { &*lazy };
-            // SAFETY: as in `leave_to_joiner`. If the runtime ends, those that wait for it are ended in their waits.
-            let _ends = unsafe { put_back_lazy(lazy, make_job) };
+        Ok(handle) => {
+            // SAFETY: the caller stands for its creator.
+            unsafe { store(thread, handle) };
+            true
         }
+        Err(_refused) => false,
     }
 }

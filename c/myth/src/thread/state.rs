@@ -48,15 +48,6 @@ pub(crate) struct State {
 }
 
 impl State {
-    #[cfg(not(loom))]
-    pub(crate) const fn new(bits: u32) -> State {
-        State {
-            word: AtomicU32::new(bits),
-            joiner: Cell::new(ptr::null()),
-        }
-    }
-
-    #[cfg(loom)]
     pub(crate) fn new(bits: u32) -> State {
         State {
             word: AtomicU32::new(bits),
@@ -123,9 +114,12 @@ impl State {
         }
     }
 
-    /// Somebody begins to join it, and may have to wait.
-    pub(super) fn note_joiner(&self) {
-        self.word.fetch_or(AWAITED, AcqRel);
+    /// Somebody begins to join it, and may have to wait. False if it is detached, or is kept because nobody joins it:
+    /// then nobody can.
+    #[must_use]
+    pub(crate) fn note_joiner(&self) -> bool {
+        // One exchange, which pairs with that of `end`: this sees that it is kept, or the end sees the joiner.
+        self.word.fetch_or(AWAITED, AcqRel) & DETACHED == 0
     }
 
     /// Its joiner waits by `node` from now on. False if it has ended.

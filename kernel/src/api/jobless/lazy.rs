@@ -8,7 +8,9 @@
 //! - *another worker searches, and the ring is [shared](crate::queue::sharing)*: it takes the oldest, and makes jobs of
 //!   them (`Worker::steal_lazy`). What shares the ring of a worker that computes is what shares it for jobs: a row of
 //!   nested runs ([`has_time`](crate::api::jobless)), or the monitor after a tick. A worker that has
-//!   jobs of its own takes some at its looks.
+//!   jobs of its own takes some at its looks;
+//! - *the system refuses what a job needs*: it and all behind it are the runtime's, whose workers try again at their
+//!   looks, and before a sleep lasts for long ([`crate::queue::sharing::refused_lazy_jobs`]).
 //!
 //! So code that nobody joins runs as soon as a job in its place would have.
 
@@ -17,10 +19,12 @@
 use std::ptr;
 
 use crate::{
-    queue::sharing::lazy_jobs::{LazyJob, MakeJob},
+    queue::sharing::lazy_jobs::{LazyJob, MakeJob, TakenLazyJobs},
+    report,
     scheduler::workers::{
         context::{self, Context},
         shared::Shared,
+        worker::lazy::refuse,
     },
 };
 
@@ -29,8 +33,8 @@ use crate::{
 ///
 /// # Safety
 /// - `lazy` stays where it is until [`take_lazy`] has returned true for it, or a job was made of it.
-/// - `make` may be called with it once, on any thread of the runtime, inside or outside of a job. It does not unwind,
-///   and does not wait.
+/// - `make` may be called with it until a job is made of it, on any thread of the runtime, inside or outside of a job.
+///   It does not unwind, and does not wait.
 #[inline(never)]
 pub unsafe fn push_lazy(lazy: &LazyJob, make: MakeJob) -> bool {
     let cx = context::here();
@@ -50,41 +54,37 @@ pub unsafe fn push_lazy(lazy: &LazyJob, make: MakeJob) -> bool {
     true
 }
 
-/// The same for code of which no job could be made, so that it is made later. A thread that has lost its worker leaves
-/// it to that worker, which may sleep meanwhile: then it is made at its next look, or in a join. False if the thread
-/// has and had no worker, or if the runtime ends.
+/// For code of which the caller could make no job, after it has taken it back: the workers try it again at times, the
+/// oldest first. Any thread of the runtime. Nothing happens if the runtime ends.
 ///
 /// # Safety
 /// As for [`push_lazy`].
 #[cold]
-pub unsafe fn put_back_lazy(lazy: &LazyJob, make: MakeJob) -> bool {
-    // SAFETY: the caller's promise.
-    if unsafe { push_lazy(lazy, make) } {
-        return true;
-    }
+pub unsafe fn put_back_lazy(lazy: &LazyJob, make: MakeJob) {
     let cx = context::here();
-    let Some((worker, _)) = cx.worker() else {
-        return false;
+    let Some(shared) = cx.shared() else {
+        report::impossible("a thread without a runtime has taken code from one");
     };
-    if cx.shared().is_none_or(Shared::is_closing) {
-        return false;
-    }
+    lazy.set_make(make);
     // SAFETY: the caller's promise.
-    unsafe { worker.push_lazy(&mut worker.core.enter_foreign(), lazy, make) };
-    true
+    let taken = unsafe { TakenLazyJobs::one(lazy) };
+    // SAFETY: as above.
+    unsafe { refuse(shared, taken) };
 }
 
-/// Takes code back, whichever worker of the caller's runtime has it. False if somebody makes, or has made, a job of it,
-/// and on threads that do not work for a runtime.
+/// Takes code back, whichever worker of the caller's runtime has it, or if it was refused what it needs. False if
+/// somebody makes, or has made, a job of it, and on threads that do not work for a runtime.
+///
+/// # Safety
+/// If it was given to a worker, it was one of the caller's runtime: a worker of another one may have the same number.
 #[inline(never)]
-pub fn take_lazy(lazy: &LazyJob) -> bool {
+pub unsafe fn take_lazy(lazy: &LazyJob) -> bool {
     let cx = context::here();
-    let worker = cx
-        .shared()
-        .zip(lazy.place())
-        .and_then(|(shared, place)| shared.workers.get(place));
-    let Some(worker) = worker else {
+    let Some((shared, place)) = cx.shared().zip(lazy.place()) else {
         return false;
+    };
+    let Some(worker) = shared.workers.get(place) else {
+        return shared.refused_lazy.remove(lazy);
     };
     match cx.worker() {
         Some((own, lease)) if ptr::eq(own, worker) => {
@@ -101,8 +101,9 @@ pub fn take_lazy(lazy: &LazyJob) -> bool {
 pub(super) fn make_jobs_of_lazy(cx: &Context) {
     if let Some((worker, lease)) = cx.worker()
         && worker.has_lazy_jobs()
+        && let Some(shared) = cx.shared()
     {
         // If the lease was revoked, the worker's next owner makes them.
-        let _revoked = worker.make_all_lazy(lease);
+        let _revoked = worker.make_all_lazy(shared, lease);
     }
 }

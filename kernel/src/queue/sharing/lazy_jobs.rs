@@ -8,24 +8,29 @@
 //!
 //! After Mohr, Kranz and Halstead, "Lazy Task Creation" (1991), where a thief makes the task, too.
 //!
+//! If the system refuses what a job needs, none is made of those behind it either: all of them go into a list of the
+//! runtime ([`refused_lazy_jobs`](crate::queue::sharing::refused_lazy_jobs)).
+//!
 //! # Safety
-//! - *linked*: the links of a lazy job, and where it is, are changed only by whoever is inside the lock of the worker
-//!   that has it, or will have it.
+//! - *linked*: the links of a lazy job, and where it is, are changed only by whoever is inside the lock of the list
+//!   that has it, or will have it, or has taken it out.
 //! - *alive*: a lazy job stays where it is while it is in a list.
 
 #![allow(unsafe_code)]
 
-use std::{
-    cell::Cell,
-    ptr,
-    sync::atomic::{AtomicUsize, Ordering},
-};
+use std::{cell::Cell, ptr};
 
-/// Makes a job of code that was taken out of its list, and tells its joiner.
+use crate::sys::{AtomicUsize, Ordering};
+
+/// Makes a job of code that was taken out of its list, and tells its joiner. False if the system refuses what the job
+/// needs, or if the runtime ends: then nothing has happened, and the caller still has the code.
 ///
 /// # Safety
 /// The code was taken out by the caller, and is still in its place.
-pub type MakeJob = unsafe fn(*const LazyJob);
+pub type MakeJob = unsafe fn(*const LazyJob) -> bool;
+
+/// The number of the list of those that were refused what they need. No worker has it.
+pub(super) const REFUSED: usize = usize::MAX - 1;
 
 /// What stands for the code. It belongs to the record of whoever joins it.
 #[derive(Debug)]
@@ -33,14 +38,14 @@ pub struct LazyJob {
     next: Cell<*const LazyJob>,
     previous: Cell<*const LazyJob>,
     make: Cell<Option<MakeJob>>,
-    /// The number of the worker that has it, and one more; zero: none has.
+    /// The number of the worker that has it, or [`REFUSED`], and one more; zero: nobody has.
     place: AtomicUsize,
 }
 
 impl LazyJob {
     /// In no list.
     #[inline(always)]
-    pub const fn new() -> LazyJob {
+    pub fn new() -> LazyJob {
         LazyJob {
             next: Cell::new(ptr::null()),
             previous: Cell::new(ptr::null()),
@@ -49,16 +54,21 @@ impl LazyJob {
         }
     }
 
-    /// The worker that has it. Exact for whoever is inside that worker's lock; elsewhere a moment old.
+    /// Whether the system has refused what its job needs, so that the workers try again at times. A moment old.
+    pub fn is_refused(&self) -> bool {
+        self.place() == Some(REFUSED)
+    }
+
+    /// The number of the list that has it. Exact for whoever is inside the lock of that list; elsewhere a moment old.
     #[inline(always)]
     pub(crate) fn place(&self) -> Option<usize> {
         // Relaxed: the locks order it.
         self.place.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// What makes a job of it. For whoever has taken it out.
-    pub(crate) fn make(&self) -> Option<MakeJob> {
-        self.make.get()
+    /// Sets what makes a job of it. For whoever has taken it out.
+    pub(crate) fn set_make(&self, make: MakeJob) {
+        self.make.set(Some(make));
     }
 }
 
@@ -68,7 +78,7 @@ impl Default for LazyJob {
     }
 }
 
-/// The lazy jobs of one worker, from the oldest to the newest.
+/// The lazy jobs of one worker, from the oldest to the newest, or those that were refused.
 pub(crate) struct LazyJobs {
     first: *const LazyJob,
     last: *const LazyJob,
@@ -95,6 +105,16 @@ impl LazyJobs {
     #[inline(always)]
     pub(crate) unsafe fn push(&mut self, lazy: &LazyJob, make: MakeJob, worker: usize) {
         lazy.make.set(Some(make));
+        // SAFETY: the caller's promise.
+        unsafe { self.link_last(lazy, worker) };
+    }
+
+    /// Adds one, behind all others, to the list with this number.
+    ///
+    /// # Safety
+    /// As for [`push`](LazyJobs::push).
+    #[inline(always)]
+    pub(super) unsafe fn link_last(&mut self, lazy: &LazyJob, number: usize) {
         lazy.next.set(ptr::null());
         lazy.previous.set(self.last);
         // SAFETY: *linked*, *alive*.
@@ -103,7 +123,23 @@ impl LazyJobs {
             None => self.first = lazy,
         }
         self.last = lazy;
-        lazy.place.store(worker + 1, Ordering::Relaxed);
+        lazy.place.store(number + 1, Ordering::Relaxed);
+    }
+
+    /// The same, before all others.
+    ///
+    /// # Safety
+    /// As for [`push`](LazyJobs::push).
+    pub(super) unsafe fn link_first(&mut self, lazy: &LazyJob, number: usize) {
+        lazy.next.set(self.first);
+        lazy.previous.set(ptr::null());
+        // SAFETY: *linked*, *alive*.
+        match unsafe { self.first.as_ref() } {
+            Some(first) => first.previous.set(lazy),
+            None => self.last = lazy,
+        }
+        self.first = lazy;
+        lazy.place.store(number + 1, Ordering::Relaxed);
     }
 
     /// Takes one that is in this list.
@@ -151,6 +187,50 @@ impl LazyJobs {
     }
 }
 
+impl TakenLazyJobs {
+    /// One.
+    ///
+    /// # Safety
+    /// *Alive*; the caller has taken it out.
+    pub(crate) unsafe fn one(lazy: &LazyJob) -> TakenLazyJobs {
+        lazy.next.set(ptr::null());
+        TakenLazyJobs(lazy)
+    }
+
+    /// Makes jobs of them, up to the first that is refused what it needs. Returns how many it has made, and the rest.
+    ///
+    /// # Safety
+    /// The caller has taken them out, is inside of no lock, and may call what makes jobs of them.
+    pub(crate) unsafe fn make(mut self) -> (usize, TakenLazyJobs) {
+        let mut made = 0;
+        while let Some(lazy) = self.next() {
+            // SAFETY: the caller's promise; *alive*.
+            if !unsafe { make_one(lazy) } {
+                // Its link leads to the others still.
+                self.0 = lazy;
+                break;
+            }
+            made += 1;
+        }
+        (made, self)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_null()
+    }
+}
+
+/// Makes a job of one. False if it was refused what it needs.
+///
+/// # Safety
+/// As for [`TakenLazyJobs::make`].
+pub(super) unsafe fn make_one(lazy: *const LazyJob) -> bool {
+    // SAFETY: *alive*.
+    let make = unsafe { &*lazy }.make.get();
+    // SAFETY: the caller's promise.
+    make.is_none_or(|make| unsafe { make(lazy) })
+}
+
 impl Iterator for TakenLazyJobs {
     type Item = *const LazyJob;
 
@@ -166,7 +246,13 @@ impl Iterator for TakenLazyJobs {
 mod tests {
     use super::*;
 
-    fn no_job(_: *const LazyJob) {}
+    fn no_job(_: *const LazyJob) -> bool {
+        true
+    }
+
+    fn refused(_: *const LazyJob) -> bool {
+        false
+    }
 
     fn numbers(list: &mut LazyJobs, all: &[LazyJob], most: usize) -> Vec<usize> {
         let (taken, count) = list.take_oldest(most);
@@ -198,5 +284,19 @@ mod tests {
         // SAFETY: as above.
         unsafe { list.push(&all[2], no_job, 0) };
         assert_eq!(numbers(&mut list, &all, 1), [2]);
+    }
+
+    #[test]
+    fn jobs_are_made_up_to_the_first_that_is_refused() {
+        let all: [LazyJob; 4] = std::array::from_fn(|_| LazyJob::new());
+        let mut list = LazyJobs::new();
+        for (lazy, make) in all.iter().zip([no_job, no_job, refused, no_job]) {
+            // SAFETY: it stays, and is in no list.
+            unsafe { list.push(lazy, make, 0) };
+        }
+        // SAFETY: they were taken out; this makes no job.
+        let (made, rest) = unsafe { list.take_oldest(usize::MAX).0.make() };
+        assert_eq!(made, 2);
+        assert!(rest.eq([&raw const all[2], &raw const all[3]]));
     }
 }

@@ -74,10 +74,7 @@ pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, Ser
         return Err(ServeEnd::Wanted);
     }
     worker_loop.suspects.refresh(&shared.suspects);
-    if worker_loop.worker().has_lazy_jobs() {
-        worker_loop.worker().make_all_lazy(worker_loop.lease())?;
-    }
-    worker_loop.worker().steal_lazy_of(&shared.workers);
+    worker_loop.make_lazy_jobs()?;
     adapt(worker_loop);
     spread::share(worker_loop);
     let mut first = FirstOfLook::of(shared, worker_loop.pinned);
@@ -379,7 +376,7 @@ fn steal_from_ring(worker_loop: &WorkerLoop<'_>, victim: usize) -> Result<bool, 
         return Ok(false);
     }
     if victim.thief.len() == 0 {
-        return Ok(victim.steal_lazy());
+        return Ok(victim.steal_lazy(worker_loop.shared));
     }
     take_half((worker_loop.worker(), worker_loop.lease()), victim)
 }

@@ -26,6 +26,7 @@ use crate::{
     memory,
     queue::{
         injector::{Injector, JobBatch},
+        sharing::refused_lazy_jobs::RefusedLazyJobs,
         sleepers::Sleepers,
     },
     reactor::Reactor,
@@ -67,6 +68,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) workers: Box<[Worker]>,
     pub(crate) injector: Injector<Header>,
+    /// Lazy jobs for which the system has refused a stack, or what else they need.
+    pub(crate) refused_lazy: RefusedLazyJobs,
     pub(crate) sleepers: Sleepers<Sleeper>,
     /// Sockets may keep it longer than the runtime lives.
     pub(crate) reactor: Arc<Reactor>,
@@ -130,6 +133,7 @@ impl Shared {
                 clock: Clock::new(clock),
                 workers: workers.into_boxed_slice(),
                 injector: Injector::new(),
+                refused_lazy: RefusedLazyJobs::new(),
                 sleepers: Sleepers::new(config.workers),
                 reactor: Arc::new(Reactor::new()),
                 pool: ThreadPool::new(),

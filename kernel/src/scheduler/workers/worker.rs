@@ -20,7 +20,7 @@
 #![allow(unsafe_code)]
 
 mod kept;
-mod lazy;
+pub(crate) mod lazy;
 
 use std::cell::Cell;
 

@@ -12,8 +12,9 @@ use crate::{
     },
 };
 
-/// The running job's worker steals from the first other worker that has jobs to spare, and queues them behind its own.
-/// For a job that is about to yield; outside of jobs it does nothing. It also takes from a private ring.
+/// The running job's worker steals from the first other worker that has jobs or [lazy jobs](crate::LazyJob) to spare,
+/// and queues them behind its own. For a job that is about to yield; outside of jobs it does nothing. It also takes
+/// from a private ring.
 pub fn prefer_stealing() {
     let cx = context::again();
     let (Some((worker, lease)), Some(shared)) = (cx.worker(), cx.shared()) else {
@@ -22,12 +23,14 @@ pub fn prefer_stealing() {
     let victims = (1..shared.workers.len()).map(|distance| worker.index + distance);
     let mut victims = victims.map(|victim| &shared.workers[victim % shared.workers.len()]);
     // A revoked lease is noticed when the thread next takes the lock.
-    let _found = victims.any(|victim| matches!(take_half((worker, lease), victim), Ok(true)));
+    let _found = victims.any(|victim| {
+        matches!(take_half((worker, lease), victim), Ok(true)) || victim.steal_lazy(shared)
+    });
 }
 
-/// The running job's worker takes one job from another worker, which runs before all others. For a job that is about to
-/// yield. Returns whether there was one; it does not look if a job was just woken here, which would have to wait.
-/// Outside of jobs it does nothing.
+/// The running job's worker takes one job, or lazy job, from another worker, which runs before all others. For a job
+/// that is about to yield. Returns whether there was one; it does not look if a job was just woken here, which would
+/// have to wait. Outside of jobs it does nothing.
 pub fn steal_next() -> bool {
     let cx = context::again();
     let (Some((worker, lease)), Some(shared)) = (cx.worker(), cx.shared()) else {
@@ -41,11 +44,15 @@ pub fn steal_next() -> bool {
         return false;
     }
     let victims = (1..shared.workers.len()).map(|distance| worker.index + distance);
-    let mut victims = victims.map(|victim| &shared.workers[victim % shared.workers.len()]);
-    let stolen = victims.find_map(|victim| NonNull::new(victim.thief.steal_one()?));
+    let victims = victims.map(|victim| &shared.workers[victim % shared.workers.len()]);
+    let stolen = victims
+        .clone()
+        .find_map(|victim| NonNull::new(victim.thief.steal_one()?));
     // The ring held the job's right to run, which is the slot's now.
     core.next = stolen.map(JobPtr::from_raw);
-    stolen.is_some()
+    drop(core);
+    // A job that is made of a lazy one goes to the next slot, too.
+    stolen.is_some() || victims.clone().any(|victim| victim.steal_one_lazy(shared))
 }
 
 /// Whether another job waits for its turn at the running job's worker, or is pinned to this thread. False outside of

@@ -81,6 +81,9 @@ pub(crate) fn sleep(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     let deadline = deadline.map(|step| shared.clock.start_of(until(step)));
     let forks = worker_loop.sleep_policy.watch_forks(shared);
     let deadline = forks.deadline(deadline);
+    // Whoever adds the first that was refused wakes a sleeper, as for a timer.
+    let retry = shared.refused_lazy.next_try(shared.clock.now());
+    let deadline = deadline.into_iter().chain(retry).min();
     let mut batch = worker_loop.batch.take();
     let lacks_me = poller_guard.is_none() && shared.reactor.is_unattended();
     let no_work = !callbacks && !sees_work(shared) && !forks.sees_work(shared) && !lacks_me;

@@ -6,7 +6,11 @@
 use crate::{
     biased_lock::{Lease, Revoked},
     queue::sharing::lazy_jobs::{LazyJob, MakeJob, TakenLazyJobs},
-    scheduler::workers::{worker::Worker, worker_core::WorkerCore},
+    scheduler::workers::{
+        shared::Shared,
+        worker::{Worker, WorkerLoop},
+        worker_core::WorkerCore,
+    },
     sys::Ordering,
 };
 
@@ -47,13 +51,6 @@ impl Worker {
         taken
     }
 
-    /// For a thief: a few of the oldest, in proportion to their number.
-    fn take_some_lazy(&self, core: &mut WorkerCore) -> TakenLazyJobs {
-        let count = self.lazy_count.load(Ordering::Relaxed);
-        // The oldest of a recursion is as large as all the others.
-        self.take_lazy(core, count.div_ceil(32))
-    }
-
     #[inline(always)]
     fn count_lazy(&self, by: isize) {
         let count = self.lazy_count.load(Ordering::Relaxed);
@@ -64,44 +61,110 @@ impl Worker {
     /// Makes jobs of all. By its owner, outside of the lock.
     #[cold]
     #[inline(never)]
-    pub(crate) fn make_all_lazy(&self, lease: Lease) -> Result<(), Revoked> {
+    pub(crate) fn make_all_lazy(&self, shared: &Shared, lease: Lease) -> Result<(), Revoked> {
         // SAFETY: *owner*: the caller's worker.
         let mut core = unsafe { self.core.enter(lease) }?;
         let taken = self.take_lazy(&mut core, usize::MAX);
         drop(core);
-        make(taken);
+        // SAFETY: they were taken out above; the promise to `push_lazy`.
+        let _made = unsafe { make(shared, taken) };
         Ok(())
     }
 
-    /// Makes jobs of some of them, on the calling thread's worker. True if there were any. Outside of any lock.
+    /// For a thief: makes jobs of a few of the oldest, in proportion to their number, on the calling thread's worker.
+    /// True if it has made any. Outside of any lock.
     #[cold]
-    pub(crate) fn steal_lazy(&self) -> bool {
-        let mut core = self.core.enter_foreign();
-        let taken = self.take_some_lazy(&mut core);
-        drop(core);
-        make(taken) > 0
+    pub(crate) fn steal_lazy(&self, shared: &Shared) -> bool {
+        // The oldest of a recursion is as large as all the others.
+        self.steal_oldest_lazy(shared, |count| count.div_ceil(32))
     }
 
-    /// Makes jobs of some of another worker from which thieves may take, though this one has jobs of its own: while all
-    /// are busy, those of a worker that computes would wait for its end, since the monitor sends only jobs to the
-    /// injector. By its owner, outside of any lock.
-    pub(crate) fn steal_lazy_of(&self, workers: &[Worker]) {
+    /// The same of one.
+    #[cold]
+    pub(crate) fn steal_one_lazy(&self, shared: &Shared) -> bool {
+        self.steal_oldest_lazy(shared, |_| 1)
+    }
+
+    fn steal_oldest_lazy(&self, shared: &Shared, amount: impl FnOnce(usize) -> usize) -> bool {
+        if !self.has_lazy_jobs() {
+            return false;
+        }
+        let mut core = self.core.enter_foreign();
+        let most = match shared.refused_lazy.is_any() {
+            // None is made of them either, so that they need not be looked at again and again.
+            true => usize::MAX,
+            false => amount(self.lazy_count.load(Ordering::Relaxed)),
+        };
+        let taken = self.take_lazy(&mut core, most);
+        drop(core);
+        // SAFETY: they were taken out above; the promise to `push_lazy`.
+        unsafe { make(shared, taken) > 0 }
+    }
+}
+
+impl WorkerLoop<'_> {
+    /// What a look does with lazy jobs: makes jobs of the worker's own, tries again those that were refused what they
+    /// need, and takes some of a worker that computes.
+    #[inline(always)]
+    pub(crate) fn make_lazy_jobs(&self) -> Result<(), Revoked> {
+        let (shared, worker) = (self.shared, self.worker());
+        if worker.has_lazy_jobs() {
+            worker.make_all_lazy(shared, self.lease())?;
+        }
+        if shared.refused_lazy.is_any() {
+            // SAFETY: the promise to `push_lazy`.
+            unsafe { shared.refused_lazy.retry(shared.clock.now()) };
+        }
+        self.steal_lazy_of_others();
+        Ok(())
+    }
+
+    /// Makes jobs of some of another worker that computes, though this one has jobs of its own: while all are busy,
+    /// those of a worker that computes would wait for its end, since the monitor sends only jobs to the injector. A
+    /// ring that is lent is left to whoever searches.
+    fn steal_lazy_of_others(&self) {
+        let (workers, own) = (&self.shared.workers, self.worker().index);
         for distance in 1..workers.len() {
-            let victim = &workers[(self.index + distance) % workers.len()];
-            if victim.has_lazy_jobs() && victim.sharing.begin_steal() && victim.steal_lazy() {
+            let victim = &workers[(own + distance) % workers.len()];
+            if victim.has_lazy_jobs()
+                && victim.sharing.is_shared()
+                && victim.steal_lazy(self.shared)
+            {
                 return;
             }
         }
     }
 }
 
-fn make(taken: TakenLazyJobs) -> usize {
-    let make_one = |lazy: *const LazyJob| {
-        // SAFETY: the promise to `push_lazy`: it stays until a job was made of it.
-        if let Some(make) = unsafe { &*lazy }.make() {
-            // SAFETY: as above: it was taken out once.
-            unsafe { make(lazy) };
-        }
+/// Makes jobs of some that were taken out, or leaves them to a later try. Returns how many it has made.
+///
+/// # Safety
+/// As for [`TakenLazyJobs::make`].
+unsafe fn make(shared: &Shared, taken: TakenLazyJobs) -> usize {
+    let (made, rest) = match shared.refused_lazy.is_any() {
+        // In their order, and without a call of the system for each.
+        true => (0, taken),
+        // SAFETY: the caller's promise.
+        false => unsafe { taken.make() },
     };
-    taken.map(make_one).count()
+    if !rest.is_empty() {
+        // SAFETY: as above; nothing was made of them.
+        unsafe { refuse(shared, rest) };
+    }
+    made
+}
+
+/// Leaves some that were taken out to a later try, by any worker. If the runtime ends, nobody tries.
+///
+/// # Safety
+/// Each stays where it is until a job was made of it. The caller has taken it out.
+#[cold]
+pub(crate) unsafe fn refuse(shared: &Shared, refused: TakenLazyJobs) {
+    if shared.is_closing() {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    if unsafe { shared.refused_lazy.add(refused) } {
+        shared.wake_one();
+    }
 }
