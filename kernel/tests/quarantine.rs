@@ -11,6 +11,7 @@ mod reports;
 mod tools;
 
 use std::{
+    panic::resume_unwind,
     pin::pin,
     sync::{
         Arc,
@@ -22,7 +23,9 @@ use std::{
 use blocker::Blocker;
 use reports::{collect_reports, flushed, reports};
 use tools::{Latch, until, watch};
-use weald_kernel::{DEFAULT_STACK, JobName, JoinHandle, Runtime, Spawn, spawn, yield_now};
+use weald_kernel::{
+    DEFAULT_STACK, JobName, JoinHandle, Runtime, Spawn, Wait, spawn, worker_index, yield_now,
+};
 
 fn with_spare_threads(workers: usize, spare: usize) -> Runtime {
     Runtime::builder()
@@ -213,6 +216,39 @@ fn more_cancelled_jobs_whose_destructors_block_than_spare_threads_stop_no_other_
     blocker.open();
     for job in jobs {
         assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+    }
+}
+
+/// Waits when it is dropped.
+struct WaitsAtDrop(Latch);
+
+impl Drop for WaitsAtDrop {
+    fn drop(&mut self) {
+        self.0.clone().wait();
+    }
+}
+
+/// Each such wait takes its worker a new thread, so a burst of them would hold up what is ready behind it.
+#[test]
+fn jobs_that_wait_while_they_unwind_beside_others_that_do_hold_up_no_worker() {
+    let _watch = watch();
+    let (runtime, ends) = (with_spare_threads(1, 8), Latch::default());
+    let without_worker = Arc::new(AtomicUsize::new(0));
+    let mut jobs = Vec::new();
+    for waiting in 1..=20 {
+        let (waits, counts) = (ends.clone(), without_worker.clone());
+        jobs.push(runtime.spawn(async move {
+            let has_none = usize::from(worker_index().is_none());
+            counts.fetch_add(has_none, Ordering::SeqCst);
+            let _waits = WaitsAtDrop(waits);
+            resume_unwind(Box::new(()));
+        }));
+        until(|| ends.waiters() == waiting);
+    }
+    assert!(without_worker.load(Ordering::SeqCst) > 0);
+    ends.open();
+    for job in jobs {
+        assert!(runtime.block_on(job).is_err());
     }
 }
 

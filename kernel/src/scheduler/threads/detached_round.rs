@@ -288,6 +288,16 @@ pub(crate) fn note_announced(shared: &Shared, job: &JobRef) {
     }
 }
 
+/// The job, which held a worker, begins to hold its thread in a wait. If that is one of more than the quarantine leaves
+/// of the spare threads, it is an offence of the job's kind, as in [`note_announced`]: each such wait costs a worker a
+/// handoff to a new thread, and what is ready behind a burst of them waits for all of these.
+pub(crate) fn note_held(shared: &Shared, job: &JobRef) {
+    let held = shared.threads_held_in_wait.load(Ordering::Relaxed);
+    if has_quarantine(shared) && held > left_for_workers(shared) {
+        shared.suspects.note_offence(job.header(), Instant::now());
+    }
+}
+
 /// A run of the job's own code has reached half the bound. Several such runs make the job's kind suspect, and are
 /// reported.
 pub(super) fn note_long_run(shared: &Shared, job: &JobRef) {

@@ -71,7 +71,7 @@ enum WhyHeld {
     /// A closure of the user that may block.
     Closure,
     /// A wait. Its thread does not count against the bound of spare threads ([`Waiting`]).
-    Wait,
+    Wait(HeldFor),
 }
 
 /// An announcement that the running job may block, until this is dropped. Only the outermost one counts.
@@ -154,8 +154,10 @@ fn hand_off_worker(job: JobRef, why: WhyHeld) -> Announced {
         };
         shared.detached.add(shared.thread_number(), run);
         shared.counters.announced.fetch_add(1, Ordering::Relaxed);
-        if why == WhyHeld::Closure {
-            detached_round::note_announced(&shared, &job);
+        match why {
+            WhyHeld::Closure => detached_round::note_announced(&shared, &job),
+            WhyHeld::Wait(HeldFor::Wait) => detached_round::note_held(&shared, &job),
+            WhyHeld::Wait(HeldFor::Join) => {}
         }
         hand_off_or_orphan(&shared, handoff);
         true
@@ -250,7 +252,7 @@ pub(super) fn hold_in_job<F: Future>(
         let _waiting = Waiting::begin(&job);
         let _shown = (why == HeldFor::Wait).then(|| Shown::begin(&job));
         let _fork_wait = context::again().fork_wait();
-        let _announced = hand_off_worker(job.clone(), WhyHeld::Wait);
+        let _announced = hand_off_worker(job.clone(), WhyHeld::Wait(why));
         park_thread_in_job(&job, &parker, &mut held, gives_way);
     }
 }
