@@ -7,12 +7,14 @@
 mod tools;
 
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use tools::{Latch, runtime, until, watch};
@@ -81,6 +83,42 @@ fn a_half_that_unwinds_waits_for_a_local_job_of_the_joining_thread() {
         );
     });
     assert!(runtime.block_on(job).unwrap_err().is_panic());
+}
+
+/// The half mostly goes on soon, and the job may want a lock of `std` that the thread's own code holds.
+#[test]
+fn a_job_of_a_foreign_thread_that_joins_runs_only_once_a_half_that_unwinds_has_waited_for_a_while()
+{
+    let _watch = watch();
+    let runtime = runtime(2);
+    let (done, joins) = (Latch::default(), Mutex::new(None));
+    let ran = Arc::new(Mutex::new(None));
+    let joined = catch_unwind(AssertUnwindSafe(|| {
+        runtime.block_on(async {
+            let (opens, notes) = (done.clone(), ran.clone());
+            let job = async move {
+                *notes.lock().unwrap() = Some(Instant::now());
+                opens.open();
+            };
+            spawn_local(job).unwrap().detach();
+            join(
+                || {
+                    until(|| done.waiters() == 1);
+                    // It shows about now that it holds its thread.
+                    (0..1000).for_each(|_| thread::yield_now());
+                    *joins.lock().unwrap() = Some(Instant::now());
+                },
+                || {
+                    let _guard = AtDrop(|| done.clone().wait());
+                    panic!("on purpose");
+                },
+            );
+        });
+    }));
+    assert!(joined.is_err());
+    let (joins, ran) = (joins.into_inner().unwrap(), *ran.lock().unwrap());
+    let waited = ran.unwrap() - joins.unwrap();
+    assert!(waited >= Duration::from_millis(10), "{waited:?}");
 }
 
 #[test]
