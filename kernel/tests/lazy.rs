@@ -306,7 +306,8 @@ fn a_runtime_that_sleeps_tries_them_again() {
 fn a_thread_without_a_worker_wakes_one_that_tries() {
     let runtime = Runtime::builder().workers(1).build().unwrap();
     let records = Record::some(1);
-    // The only worker sleeps, and nothing else wakes it.
+    // Nothing else wakes the only worker.
+    compute_until(|| runtime.metrics().sleeping == 1);
     runtime.block_on(async {
         // SAFETY: as in `push`.
         unsafe { put_back_lazy(&records[0].lazy, make) };
