@@ -127,6 +127,13 @@ fn a_board_is_measured_read_and_written() {
 }
 
 #[test]
+fn a_board_is_measured_for_a_time_beside_visitors_with_processors_of_their_own() {
+    let words = ["board", "connections=4", "requests=400", "op=read"];
+    let found = metrics(&[&words[..], &["seconds=1", "workers=1"]].concat());
+    assert!(found.contains(&("errors".to_owned(), 0.0)), "{found:?}");
+}
+
+#[test]
 fn a_board_on_disk_is_measured() {
     for durability in ["buffered", "durable"] {
         let durability = format!("durability={durability}");

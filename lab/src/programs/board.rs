@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use super::dialogue::Dialogue;
 use super::measure::Figure;
+use super::processors::{apart, has_others};
 use super::served::{Served, allow_descriptors};
+use super::slices::Slices;
 use super::visitors::{Visit, Visited, Visitors};
 
 /// How many messages the board that is read has.
 const MESSAGES: usize = 10;
-/// Slices in which the board and the empty handler take turns.
-pub(super) const SLICES: usize = 4;
 /// The readers beside a hot board, and how much is read and written per second.
 const READERS: usize = 50;
 const READS_PER_S: f64 = 1_000.0;
@@ -44,6 +44,8 @@ pub struct BoardLoad {
     pub connections: usize,
     /// How many requests are measured.
     pub requests: usize,
+    /// No further slice begins after this long.
+    pub limit: Option<Duration>,
 }
 
 /// What appends the next request, and what says whether an answer may be right.
@@ -112,7 +114,7 @@ impl BoardLoad {
         allow_descriptors(connections)?;
         let own = ["serve-board".to_owned(), self.workers()];
         let words = [&own[..], words].concat();
-        let served = Served::start(&self.server, &words)?;
+        let served = apart(self.workers, || Served::start(&self.server, &words))?;
         let visitors = self.connect(&served, connections)?;
         Ok((served, visitors))
     }
@@ -120,8 +122,7 @@ impl BoardLoad {
     /// Connections to a server. They stay awake if there is a processor for that.
     fn connect(&self, served: &Served, connections: usize) -> Result<Visitors, String> {
         let mut visitors = Visitors::connect(served.address, connections)?;
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        if self.workers < processors {
+        if has_others(self.workers) {
             visitors.stay_awake();
         }
         Ok(visitors)
@@ -144,7 +145,7 @@ impl BoardLoad {
             fill(&mut visitors, "searched", SEARCHED)?;
         }
         let hello = [Dialogue::Hello.server().to_owned(), self.workers()];
-        let hello = Served::start(&self.server, &hello)?;
+        let hello = apart(self.workers, || Served::start(&self.server, &hello))?;
         let mut greeted = self.connect(&hello, self.connections)?;
         let mut number = 0;
         let mut of_board = |request: &mut Vec<u8>| {
@@ -154,14 +155,13 @@ impl BoardLoad {
         let mut of_hello =
             |request: &mut Vec<u8>| request.extend_from_slice(Dialogue::Hello.request());
         let (mut board, mut empty) = (Sum::default(), Sum::default());
-        let each = self.requests.div_ceil(SLICES);
-        // The first slices only warm up.
-        for slice in 0..=SLICES {
+        let mut slices = Slices::of(self.requests, self.limit);
+        while let Some(counts) = slices.next() {
             let hello = (&hello, &mut greeted);
-            let of_empty = self.slice(hello, (&mut of_hello, |_| true), each)?;
+            let of_empty = self.slice(hello, (&mut of_hello, |_| true), slices.each)?;
             let asked: Asking<'_> = (&mut of_board, ask.accepts());
-            let of_board = self.slice((&served, &mut visitors), asked, each)?;
-            if slice > 0 {
+            let of_board = self.slice((&served, &mut visitors), asked, slices.each)?;
+            if counts {
                 empty.add(of_empty);
                 board.add(of_board);
             }

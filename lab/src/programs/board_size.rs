@@ -4,10 +4,11 @@
 use std::path::Path;
 use std::time::Instant;
 
-use super::board::{Asking, BENCH, BoardLoad, SLICES, Sum, at, fill, get, message, post};
+use super::board::{Asking, BENCH, BoardLoad, Sum, at, fill, get, message, post};
 use super::listeners::Listeners;
 use super::measure::Figure;
 use super::served::{Served, allow_descriptors};
+use super::slices::Slices;
 use super::visitors::Visitors;
 
 /// How many messages are on a page.
@@ -133,13 +134,12 @@ impl BoardLoad {
             number += 1;
             post(request, &format!("{BENCH}/messages"), &message(number));
         };
-        let each = self.requests.div_ceil(SLICES);
-        // The first turn only warms up.
-        for turn in 0..=SLICES {
+        let mut slices = Slices::of(self.requests, self.limit);
+        while let Some(counts) = slices.next() {
             for (sum, (served, visitors)) in sums.iter_mut().zip(&mut both) {
                 let asked: Asking<'_> = (&mut write, |_| true);
-                let made = self.slice((served, visitors), asked, each)?;
-                if turn > 0 {
+                let made = self.slice((served, visitors), asked, slices.each)?;
+                if counts {
                     sum.add(made);
                 }
             }

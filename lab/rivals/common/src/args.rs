@@ -48,12 +48,12 @@ const WORKLOADS: [(&str, &str); 40] = [
     ("echo", "connections requests"),
     ("hello", "connections requests"),
     ("idle-connections", "connections rest_ms asked"),
-    ("board", "connections requests op durability"),
+    ("board", "connections requests op durability seconds"),
     ("stall-requests", "offender offenders seconds"),
 ];
 
 /// The keys that may be left out.
-const OPTIONAL: &str = "capacity pause_us threads what asked dir durability";
+const OPTIONAL: &str = "capacity pause_us threads what asked dir durability seconds";
 /// The keys whose value is no number.
 const WORDS: &str = "payload callee timeout offender burst beside kind inside what data forking shape chain mode \
                      retention level dir asked op durability";

@@ -37,11 +37,13 @@ pub mod programs {
     pub mod load;
     pub mod measure;
     pub mod memory;
+    mod processors;
     pub mod quantile;
     pub mod queens;
     pub mod quicksort;
     pub mod scenes;
     pub mod served;
+    mod slices;
     pub mod slope;
     pub mod threads;
     pub mod ticks;

@@ -42,12 +42,14 @@ fn main() {
 
 /// All rivals are in memory, whatever the key `durability` says.
 fn board(server: &[String], call: &Call) -> Result<Vec<(&'static str, f64)>, String> {
+    let limit = call.optional("seconds");
     let load = BoardLoad {
         server: server.to_vec(),
         words: Vec::new(),
         workers: call.workers,
         connections: call.count("connections"),
         requests: call.count("requests"),
+        limit: limit.map(|_| Duration::from_secs(call.number("seconds", 1))),
     };
     match call.optional("op").unwrap_or_default() {
         // Reads beside a board that takes many writes.
