@@ -95,6 +95,9 @@ struct Samples {
     /// What the last sample found, until the monitor has taken it.
     depending: Option<Vec<DependingJob>>,
     last: Option<LastSample>,
+    /// Whether the monitor sleeps until a whole sample is due. A step in the round after that would put the sample off,
+    /// again and again.
+    sleeps_until_due: bool,
 }
 
 /// When the last sample ended, and how long it took, with the check for circles in it.
@@ -148,6 +151,7 @@ impl QueueWatch {
                 figures: MailboxFigures::default(),
                 depending: None,
                 last: None,
+                sleeps_until_due: false,
             }),
         }
     }
@@ -163,6 +167,9 @@ impl QueueWatch {
         let Some(mut samples) = self.try_samples() else {
             return;
         };
+        if mem::take(&mut samples.sleeps_until_due) {
+            return;
+        }
         let interval = if soon { FRESH } else { INTERVAL };
         if samples.walk.is_none() && !samples.is_due(interval, SHARE) {
             return;
@@ -189,6 +196,7 @@ impl QueueWatch {
             name_long_channels(self.mailbox_mark);
             return None;
         }
+        samples.sleeps_until_due = true;
         samples
             .last
             .as_ref()
@@ -391,5 +399,24 @@ mod tests {
         assert_eq!(watch.waited(job.job().unwrap(), &clock), None);
         drop(sample);
         job.cancel();
+    }
+
+    #[test]
+    fn after_a_sleep_until_a_sample_is_due_the_monitor_samples_and_sleeps_on() {
+        let (watch, clock) = (QueueWatch::new(0, 1), Clock::new(ClockKind::Real));
+        let set_last = |age| {
+            let ended = Instant::now() - age;
+            let took = 2 * QUICK;
+            lock(&watch.samples).last = Some(LastSample { ended, took });
+        };
+        set_last(Duration::ZERO);
+        assert!(watch.sample_before_sleep(&clock).is_some());
+        set_last(INTERVAL);
+        // The round between them.
+        watch.step(&clock, false);
+        let samples = lock(&watch.samples);
+        assert!(samples.walk.is_none() && samples.is_due(INTERVAL, SHARE));
+        drop(samples);
+        assert_eq!(watch.sample_before_sleep(&clock), None);
     }
 }
