@@ -284,7 +284,7 @@ fn respond(fork_deque: &ForkDeque, place: usize) {
     unsafe { fork_deque.deque.reset_limit() };
     fork_deque.note_running();
     cancel::unwind_if_cancelled(fork_deque);
-    if unwinding || cancel::is_cancelled(context::again()) {
+    if unwinding {
         // While it stays alerted, it learns of each push whether a destructor makes it.
         fork_deque.deque.alert();
     }

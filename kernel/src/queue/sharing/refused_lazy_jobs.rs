@@ -6,8 +6,8 @@
 //!
 //! Nobody is forgotten: while there are some, a worker is awake, or sleeps no longer than the pause. A worker that
 //! falls asleep looks for them after it has prepared its sleep, and whoever adds the first wakes a sleeper then
-//! ([`sleepers`](crate::queue::sleepers)). What a worker takes out for a try is in no list meanwhile, but that worker
-//! is awake.
+//! ([`sleepers`](crate::queue::sleepers)); a worker that finds other work wakes the next one. What a worker takes out
+//! for a try stays counted, because that worker may compute for long after it has put it back.
 //!
 //! # Safety
 //! *Linked*, *alive*: as in [`lazy_jobs`](crate::queue::sharing::lazy_jobs).
@@ -26,8 +26,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(16);
 
 pub(crate) struct RefusedLazyJobs {
-    /// How many are in the list. Written under the lock; read without it as a hint, which the fences of
-    /// [`Sleepers`](crate::queue::sleepers::Sleepers) order.
+    /// How many are in the list, or were taken out for a try. Written under the lock; read without it as a hint, which
+    /// the fences of [`Sleepers`](crate::queue::sleepers::Sleepers) order.
     count: AtomicUsize,
     inner: Mutex<RefusedList>,
 }
@@ -116,12 +116,13 @@ impl RefusedLazyJobs {
             let is_made = unsafe { make_one(lazy) };
             has_made |= is_made;
             let mut inner = lock(&self.inner);
-            if !is_made {
+            if is_made {
+                self.count(-1);
+            } else {
                 // SAFETY: *alive*: nothing was made of it.
                 let lazy = unsafe { &*lazy };
                 // SAFETY: as above; it was taken out.
                 unsafe { inner.list.link_first(lazy, REFUSED) };
-                self.count(1);
             }
             let next = is_made.then(|| self.take_first(&mut inner)).flatten();
             match next {
@@ -137,15 +138,13 @@ impl RefusedLazyJobs {
         if inner.not_before.is_some_and(|next| now < next) {
             return None;
         }
-        let first = self.take_first(&mut inner)?;
         inner.not_before = Some(now + inner.pause);
-        Some(first)
+        self.take_first(&mut inner)
     }
 
+    /// It stays counted until a job was made of it: whoever falls asleep meanwhile must not sleep for long.
     fn take_first(&self, inner: &mut RefusedList) -> Option<*const LazyJob> {
-        let first = inner.list.take_oldest(1).0.next()?;
-        self.count(-1);
-        Some(first)
+        inner.list.take_oldest(1).0.next()
     }
 }
 

@@ -316,7 +316,9 @@ impl<'a> WorkerLoop<'a> {
     fn end_search(&self) {
         if self.searching.take()
             && self.shared.sleepers.end_search()
-            && (search::sees_work(self.shared) || self.shared.pool.is_wanted())
+            && (search::sees_work(self.shared)
+                || self.shared.pool.is_wanted()
+                || self.shared.refused_lazy.is_any())
         {
             self.shared.wake_one();
         }
