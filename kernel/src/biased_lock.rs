@@ -198,6 +198,18 @@ impl<T> BiasedLock<T> {
         entered.ok()
     }
 
+    /// The guard of the owner, which has forgotten the one with which it entered. Nobody has revoked its lease since.
+    ///
+    /// # Safety
+    /// The calling thread is inside, with `lease`, and has no guard.
+    #[inline(always)]
+    pub(crate) unsafe fn still_inside(&self, lease: Lease) -> OwnerGuard<'_, T> {
+        OwnerGuard {
+            lock: self,
+            busy: lease.busy,
+        }
+    }
+
     /// One attempt; the error is the conflicting word.
     #[inline(always)]
     fn try_enter(&self, lease: Lease) -> Result<OwnerGuard<'_, T>, usize> {
@@ -408,7 +420,9 @@ mod tests {
         // SAFETY: *owner*: no other thread has the lease, and the guard goes before the next one comes.
         let inside = unsafe { lock.enter_at_once(lease) };
         assert!(inside.is_some() && is_busy());
-        drop(inside);
+        std::mem::forget(inside);
+        // SAFETY: it is inside, without a guard.
+        drop(unsafe { lock.still_inside(lease) });
         assert!(!is_busy());
         let foreign = lock.enter_foreign();
         // SAFETY: *owner*: no other thread has the lease, and the guard goes before the next one comes.

@@ -419,8 +419,8 @@ pub use scheduler::{
     stackful::{
         fiber::{DEFAULT_STACK, with_fiber_word},
         wait::{
-            CancelShield, block::block_in_place, block_on, cancel_point, holds_up, is_in_job,
-            wait_to_the_end, wait_until, yield_at_once, yield_to_next_fiber, yield_with_stack,
+            CancelShield, at_once, block::block_in_place, block_on, cancel_point, holds_up,
+            is_in_job, wait_to_the_end, wait_until, yield_to_next_fiber, yield_with_stack,
         },
     },
     workers::{config::available_workers, waker::several::wake_all},

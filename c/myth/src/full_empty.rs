@@ -57,7 +57,7 @@ impl FullEmptyLock {
         let marked = self.marked(mark)?;
         self.mutex.lock(None)?;
         while self.mark.get() != mark {
-            marked.wait(&self.mutex, None)?;
+            marked.wait(&self.mutex)?;
         }
         Ok(())
     }

@@ -145,7 +145,17 @@ impl Mutex {
     ///
     /// # Errors
     /// As [`unlock`](Mutex::unlock).
+    #[inline(always)]
     pub(crate) fn unlock_fully(&self) -> Result<Depth, c_int> {
+        match self.unlock_at_once() {
+            // One of the default type counts nothing.
+            true => Ok(Depth(0)),
+            false => self.unlock_in_general(),
+        }
+    }
+
+    #[inline(never)]
+    fn unlock_in_general(&self) -> Result<Depth, c_int> {
         let depth = self.count.get();
         if self.kind != NORMAL && self.is_mine() {
             self.count.set(1);
@@ -157,7 +167,16 @@ impl Mutex {
     ///
     /// # Errors
     /// None that a program can cause.
-    pub(crate) fn lock_fully(&self, Depth(depth): Depth) -> Result<(), c_int> {
+    #[inline(always)]
+    pub(crate) fn lock_fully(&self, depth: Depth) -> Result<(), c_int> {
+        match self.lock_at_once() {
+            true => Ok(()),
+            false => self.lock_in_general(depth),
+        }
+    }
+
+    #[inline(never)]
+    fn lock_in_general(&self, Depth(depth): Depth) -> Result<(), c_int> {
         self.lock(None)?;
         self.note_owner(depth);
         Ok(())

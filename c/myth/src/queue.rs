@@ -87,7 +87,9 @@ impl Node {
     pub(crate) unsafe fn lend_waker(&self, waker: &Waker) {
         // SAFETY: the caller's promise; a copy that is not dropped.
         let copy = unsafe { ptr::read(waker) };
-        self.set_whom(Whom::Lent(ManuallyDrop::new(copy)));
+        // Without a drop of what was there: nothing, or what was lent before.
+        // SAFETY: *taken*: as in `set_whom`.
+        unsafe { self.waker.get().write(Whom::Lent(ManuallyDrop::new(copy))) };
     }
 
     fn set_whom(&self, whom: Whom) {
@@ -152,12 +154,12 @@ impl Node {
 
     /// Wakes it and marks it, by whoever has taken it.
     fn wake(&self) {
+        if let Some(waker) = self.lent_waker() {
+            waker.wake_by_ref();
+            return self.mark_woken();
+        }
         match self.take_whom() {
-            Whom::Nobody => self.mark_woken(),
-            Whom::Lent(waker) => {
-                waker.wake_by_ref();
-                self.mark_woken();
-            }
+            Whom::Nobody | Whom::Lent(_) => self.mark_woken(),
             Whom::Own(waker) => {
                 self.mark_woken();
                 waker.wake();
@@ -188,19 +190,34 @@ impl Queue {
     }
 
     /// Locks it.
+    #[inline(always)]
     pub(crate) fn lock(&self) -> Locked<'_> {
+        self.try_lock().unwrap_or_else(|| self.lock_after_others())
+    }
+
+    #[inline(always)]
+    fn try_lock(&self) -> Option<Locked<'_>> {
+        let word = self.0.load(Relaxed) & !LOCK;
+        // Pairs with the release in the drop of `Locked`.
+        let locked = self
+            .0
+            .compare_exchange_weak(word, word | LOCK, Acquire, Relaxed);
+        // Not made before it is known: its drop unlocks.
+        locked.is_ok().then(|| Locked { queue: self, word })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_after_others(&self) -> Locked<'_> {
         let mut looks = 0;
         loop {
-            let word = self.0.load(Relaxed) & !LOCK;
-            // Pairs with the release in the drop of `Locked`.
-            match self
-                .0
-                .compare_exchange_weak(word, word | LOCK, Acquire, Relaxed)
-            {
-                Ok(_) => return Locked { queue: self, word },
-                Err(_) if looks < LOOKS => spin(),
+            match looks < LOOKS {
+                true => spin(),
                 // The holder may have lost its core.
-                Err(_) => yield_now(),
+                false => yield_now(),
+            }
+            if let Some(locked) = self.try_lock() {
+                return locked;
             }
             looks += 1;
         }

@@ -40,12 +40,24 @@ impl Saved {
     // In a frame of its own, as `restore`: the addresses belong to the OS thread, and must not be kept over a switch.
     #[inline(never)]
     pub(crate) fn take() -> Saved {
+        Saved::take_in_frame()
+    }
+
+    /// As [`take`](Saved::take), for a frame that is not inlined and uses no address of the OS thread afterwards.
+    #[inline(always)]
+    pub(crate) fn take_in_frame() -> Saved {
         read(PLACES.with(Places::get))
     }
 
     /// Gives it to the OS thread.
     #[inline(never)]
     pub(crate) fn restore(&self) {
+        self.restore_in_frame();
+    }
+
+    /// As [`restore`](Saved::restore), for a frame that is not inlined, and lasts over no switch.
+    #[inline(always)]
+    pub(crate) fn restore_in_frame(&self) {
         write(PLACES.with(Places::get), self);
     }
 }

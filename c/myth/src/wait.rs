@@ -13,16 +13,20 @@
 use std::{
     future::poll_fn,
     mem,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
 
-use weald_kernel::{Wait, is_in_job, timeout, wait_until};
+use weald_kernel::{
+    Wait,
+    at_once::{AtOnce, wait_at_once, wait_on_until},
+    is_in_job, timeout, wait_until,
+};
 
 use crate::{
     queue::{Node, Queue},
     runtime,
-    saved::across,
+    saved::{Saved, across},
 };
 
 /// How a wait with a deadline ended.
@@ -47,6 +51,7 @@ pub(crate) fn wait<F: Future>(future: F) -> F::Output {
 
 /// Calls `enqueue`, which puts the node into `queue` and returns true, or false if there is no reason to wait; it waits
 /// for nothing itself. Waits until the node is woken.
+#[inline(always)]
 pub(crate) fn wait_in(queue: &Queue, node: &Node, mut enqueue: impl FnMut(&Node) -> bool) {
     let mut enqueued = Enqueued {
         queue,
@@ -54,23 +59,74 @@ pub(crate) fn wait_in(queue: &Queue, node: &Node, mut enqueue: impl FnMut(&Node)
         is_in_queue: false,
     };
     #[cfg(not(all(loom, test)))]
-    if across(|| {
-        wait_until(
-            |waker| {
-                // SAFETY: *lent*: it is the waker of the job in whose frames the node is.
-                unsafe { node.lend_waker(waker) };
-                enqueued.is_in_queue = enqueue(node);
-                // The wake may come before the end of this call, and is not lost.
-                enqueued.is_in_queue
-            },
-            || node.is_woken(),
-        )
+    if wait_lent(node, |node| {
+        enqueued.is_in_queue = enqueue(node);
+        // The wake may come before the end of this call, and is not lost.
+        enqueued.is_in_queue
     }) {
         // The node is in no queue.
         return mem::forget(enqueued);
     }
+    wait_otherwise(enqueued, &mut enqueue);
+}
+
+/// As [`wait_in`], outside of jobs, and where a job waits in another way.
+#[inline(never)]
+fn wait_otherwise(mut enqueued: Enqueued<'_>, mut enqueue: &mut dyn FnMut(&Node) -> bool) {
     let mut begins = true;
     wait(poll_fn(|cx| enqueued.poll(cx, &mut begins, &mut enqueue)));
+}
+
+/// As [`wait_in`], with the waker of the running job, which the node has without a count. False, before any call, where
+/// the caller must wait in another way. `enqueue` may have left the node in a queue if this unwinds.
+#[inline(always)]
+pub(crate) fn wait_lent(node: &Node, mut enqueue: impl FnMut(&Node) -> bool) -> bool {
+    match wait_in_frame(node, &mut enqueue) {
+        AtOnce::Over => true,
+        AtOnce::Resumed if node.is_woken() => true,
+        AtOnce::Resumed | AtOnce::Begun => {
+            wait_on(node);
+            true
+        }
+        AtOnce::Refused => wait_in_several_frames(node, &mut enqueue),
+    }
+}
+
+#[inline(never)]
+fn wait_on(node: &Node) {
+    across(|| wait_on_until(|| node.is_woken()));
+}
+
+#[inline(never)]
+fn wait_in_several_frames(node: &Node, enqueue: &mut dyn FnMut(&Node) -> bool) -> bool {
+    across(|| wait_until(|waker| enqueue(lent_to(node, waker)), || node.is_woken()))
+}
+
+/// The commonest wait, with all that it saves, in one frame.
+#[inline(never)]
+fn wait_in_frame(node: &Node, enqueue: &mut impl FnMut(&Node) -> bool) -> AtOnce {
+    let saved = Saved::take_in_frame();
+    // SAFETY: this frame is not inlined, and what follows reads thread-locals in frames of its own. What is called puts
+    // a node into a queue, and wakes others.
+    let begun = unsafe {
+        wait_at_once(
+            |waker| enqueue(lent_to(node, waker)),
+            || saved.restore_in_frame(),
+        )
+    };
+    if begun == AtOnce::Over {
+        // A wake may have been a call of the system.
+        saved.restore();
+    }
+    begun
+}
+
+/// The node, which has the running job's waker.
+#[inline(always)]
+fn lent_to<'a>(node: &'a Node, waker: &Waker) -> &'a Node {
+    // SAFETY: *lent*: it is the waker of the job in whose frames the node is.
+    unsafe { node.lend_waker(waker) };
+    node
 }
 
 /// As [`wait_in`], until `deadline` at the latest. None: no deadline.

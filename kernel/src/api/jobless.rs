@@ -32,7 +32,7 @@ use crate::{
     report,
     scheduler::{
         stackful::{
-            fiber::{Fiber, FiberTable},
+            fiber::{BEGUN, Fiber},
             nested,
             stack_context::{StackContext, StackKind, caller},
         },
@@ -289,7 +289,7 @@ fn become_one(cx: &Context) {
     };
     let make = |_: &Runnable| BegunFiber::begun(stack_context);
     // SAFETY: the table of a job that is such a fiber.
-    let job = unsafe { new_with(FiberTable::<fn(), ()>::TABLE, Room::needed(), spec, make) };
+    let job = unsafe { new_with(BEGUN, Room::needed(), spec, make) };
     // SAFETY: this is the one reference that the spec asked for.
     let reference = unsafe { job.claim_ref() };
     // SAFETY: this is the job's only handle, and the job's output is `()`.

@@ -415,6 +415,7 @@ impl State {
     }
 
     /// Whether the job was asked to end.
+    #[inline(always)]
     pub(crate) fn is_cancelled(&self) -> bool {
         Word(self.0.load(Ordering::Acquire)).has(CANCEL)
     }
@@ -423,10 +424,8 @@ impl State {
     #[inline(always)]
     fn exchange(&self, word: Word, new: Word) -> bool {
         // AcqRel: as in `update`.
-        let order = (Ordering::AcqRel, Ordering::Relaxed);
-        self.0
-            .compare_exchange(word.0, new.0, order.0, order.1)
-            .is_ok()
+        let (done, failed) = (Ordering::AcqRel, Ordering::Relaxed);
+        self.0.compare_exchange(word.0, new.0, done, failed).is_ok()
     }
 
     /// Applies `change` until it sticks; `None` leaves the word as it is. Returns the word before.

@@ -4,7 +4,10 @@ use std::{ptr, sync::Arc};
 
 #[cfg(not(loom))]
 use crate::models::loom_on_std as loom;
-use loom::thread;
+use loom::{
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+};
 
 use crate::models::made_up::{Job, Jobs};
 use crate::queue::{
@@ -50,6 +53,34 @@ fn an_owner_against_a_thief() {
         assert_in_order(&taken);
         assert_in_order(&stealing.join().unwrap());
         assert_eq!(owner.len(), 0);
+        jobs.assert_all_taken();
+    });
+}
+
+/// A job is prepared, and published after its stack was left, while a thief steals: nobody takes it before.
+#[test]
+fn a_job_that_is_prepared_against_a_thief() {
+    loom::model(|| {
+        let jobs = Arc::new(Jobs::new(2));
+        let left = Arc::new(AtomicBool::new(false));
+        let (mut owner, thief) = ring::new();
+        push(&mut owner, &jobs, 0);
+        let stealing = {
+            let (jobs, left) = (jobs.clone(), left.clone());
+            thread::spawn(move || {
+                let stolen = [steal(&thief, &jobs), steal(&thief, &jobs)].concat();
+                // Relaxed: the ring orders it.
+                assert!(!stolen.contains(&1) || left.load(Ordering::Relaxed));
+                stolen
+            })
+        };
+        assert!(owner.prepare(jobs.queue(1)));
+        let mut taken: Vec<_> = pop(&mut owner, &jobs).into_iter().collect();
+        left.store(true, Ordering::Relaxed);
+        owner.publish();
+        taken.extend(std::iter::from_fn(|| pop(&mut owner, &jobs)));
+        assert_in_order(&taken);
+        assert_in_order(&stealing.join().unwrap());
         jobs.assert_all_taken();
     });
 }

@@ -117,6 +117,27 @@ impl<T> RingOwner<T> {
         Ok(())
     }
 
+    /// Puts `job` where the next [`push`](RingOwner::push) would, for [`publish`](RingOwner::publish). Nothing is put
+    /// there meanwhile. False if the ring is full.
+    #[inline(always)]
+    pub(crate) fn prepare(&mut self, job: *mut T) -> bool {
+        let tail = self.0.tail.load(Ordering::Relaxed);
+        // Acquire: as in `push`.
+        let has_room = tail - self.0.head.load(Ordering::Acquire) < CAPACITY as u64;
+        if has_room {
+            self.0.slot(tail).store(job, Ordering::Relaxed);
+        }
+        has_room
+    }
+
+    /// What was [prepared](RingOwner::prepare) is the last job from now on.
+    #[inline(always)]
+    pub(crate) fn publish(&mut self) {
+        let tail = self.0.tail.load(Ordering::Relaxed);
+        // Release: as in `push`.
+        self.0.tail.store(tail + 1, Ordering::Release);
+    }
+
     /// Takes the first job.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<*mut T> {

@@ -103,6 +103,20 @@ impl Unit {
         self.refill(budget);
     }
 
+    /// As [`begin`](Unit::begin), where that is itself an operation that is counted and takes no reduction. Returns the
+    /// number of operations.
+    ///
+    /// # Safety
+    /// As [`begin`](Unit::begin).
+    #[inline(always)]
+    pub unsafe fn begin_counted(&self, id: usize, budget: u32) -> u32 {
+        let operations = self.operations().wrapping_add(1);
+        self.operations.store(operations, Ordering::Relaxed);
+        self.id.set(id);
+        self.limit.set(operations.wrapping_add(budget));
+        operations
+    }
+
     /// The unit now has `budget` reductions.
     #[inline(always)]
     pub fn refill(&self, budget: u32) {

@@ -94,7 +94,7 @@ extern "C" fn myth_cond_destroy(cond: Option<&Cond>) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn myth_cond_wait(cond: Option<&Cond>, mutex: Option<&Mutex>) -> c_int {
-    with(cond, |cond| cond.wait(mutex.ok_or(libc::EINVAL)?, None))
+    with(cond, |cond| cond.wait(mutex.ok_or(libc::EINVAL)?))
 }
 
 #[unsafe(no_mangle)]
@@ -105,7 +105,7 @@ extern "C" fn myth_cond_timedwait(
 ) -> c_int {
     with(cond, |cond| {
         let deadline = clock::deadline(deadline)?;
-        cond.wait(mutex.ok_or(libc::EINVAL)?, deadline)
+        cond.wait_until(mutex.ok_or(libc::EINVAL)?, deadline)
     })
 }
 

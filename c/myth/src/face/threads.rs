@@ -1,4 +1,4 @@
-//! Threads: created, joined, detached, ended, cancelled; yields and sleeps.
+//! Threads: created, joined, detached, ended, cancelled; sleeps.
 //!
 //! # Safety
 //! *Valid*: a pointer that C passes is null or valid for its type, as `myth.h` says of each. References and cells in
@@ -13,15 +13,13 @@ use std::{
 };
 
 use libc::timespec;
-use weald_fiber::{Prefer, yield_to};
-use weald_kernel::{is_in_job, worker_index, yield_at_once};
+use weald_kernel::{is_in_job, worker_index};
 
 use crate::{
     clock,
     guard::{guard, guard_value},
     machine::Function,
     runtime,
-    saved::{across, around},
     settings::ThreadAttributes,
     thread::{self, Start, Thread, TimeLimit},
     wait,
@@ -144,39 +142,6 @@ extern "C" fn myth_get_num_workers() -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn myth_getconcurrency() -> c_int {
     myth_get_num_workers()
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn myth_yield() {
-    yield_preferring(Prefer::Fair);
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn myth_sched_yield() -> c_int {
-    yield_preferring(Prefer::Fair);
-    0
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn myth_yield_ex(option: c_int) {
-    yield_preferring(match option {
-        1 => Prefer::LocalOnly,
-        2 => Prefer::Local,
-        3 => Prefer::StealOnly,
-        4 => Prefer::Steal,
-        _ => Prefer::Fair,
-    });
-}
-
-fn yield_preferring(prefer: Prefer) {
-    let is_local = matches!(prefer, Prefer::Fair | Prefer::Local | Prefer::LocalOnly);
-    let act = || {
-        // The commonest yield is asked for first: it finds out by itself that it is one.
-        if !is_local || !around(yield_at_once) {
-            across(|| yield_to(prefer));
-        }
-    };
-    guard_value(act, ());
 }
 
 #[unsafe(no_mangle)]

@@ -17,7 +17,7 @@ fn no_signal_is_lost() {
             let (mutex, cond, is_set) = &waiter.0;
             mutex.lock(None).unwrap();
             while !is_set.get() {
-                cond.wait(mutex, None).unwrap();
+                cond.wait(mutex).unwrap();
             }
             mutex.unlock().unwrap();
         });

@@ -64,15 +64,20 @@ impl Taken {
 }
 
 impl Drop for Taken {
+    #[inline(always)]
     fn drop(&mut self) {
-        let Some(first) = self.pop() else {
-            return;
-        };
-        // The thread that was woken last runs next, but several run in their order.
-        if self.first.is_null() {
-            return first.wake();
+        match self.first() {
+            None => {}
+            // The thread that was woken last runs next, but several run in their order.
+            Some(first) if first.next.get().is_null() => first.wake(),
+            Some(_) => self.wake_several(),
         }
-        self.first = first;
+    }
+}
+
+impl Taken {
+    #[inline(never)]
+    fn wake_several(&mut self) {
         match self.are_lent {
             true => wake_lent(self),
             false => wake_in_batches(self),

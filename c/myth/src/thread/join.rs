@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weald_kernel::{JoinHandle, timeout, wait_until, yield_with_stack};
+use weald_kernel::{JoinHandle, timeout, yield_with_stack};
 
 use super::{
     Thread, current, give_back,
@@ -21,7 +21,7 @@ use super::{
 use crate::{
     queue::Node,
     saved::{across, around},
-    wait::wait,
+    wait::{wait, wait_lent},
 };
 
 const ENDED_AND_STORED: u32 = STORED | ENDED;
@@ -157,16 +157,9 @@ fn wait_for_end(thread: &Thread) -> bool {
         node: &node,
         waits: false,
     };
-    let has_waited = across(|| {
-        wait_until(
-            |waker| {
-                // SAFETY: *lent*: it is the waker of the job in whose frames the node is.
-                unsafe { node.lend_waker(waker) };
-                joining.waits = thread.state.begin_join(&node);
-                joining.waits
-            },
-            || node.is_woken(),
-        )
+    let has_waited = wait_lent(&node, |node| {
+        joining.waits = thread.state.begin_join(node);
+        joining.waits
     });
     mem::forget(joining);
     has_waited

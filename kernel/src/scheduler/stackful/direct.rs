@@ -35,6 +35,7 @@ use crate::{
     job::{Header, JobPtr, body_bit, runnable::Runnable},
     scheduler::{
         stackful::{
+            fiber::own_stack_of,
             pinned::PinnedQueue,
             stack_context::{StackContext, StackKind},
         },
@@ -131,7 +132,7 @@ impl Context {
     fn begin_next_migrating(
         &self,
         leaving: &StackContext,
-        left: Left,
+        mut left: Left,
     ) -> Option<&'static StackContext> {
         let budget = self.direct_budget()?;
         let pinned = self.pinned_here()?;
@@ -145,11 +146,22 @@ impl Context {
         let mut core = unsafe { worker.core.enter_at_once(lease) }?;
         let (next, fiber) =
             core.take_fitting_in_row(pinned, shared.config.next_slot_runs, migrating_fiber)?;
-        worker.set_running(next.ptr(), core.polls());
-        drop(core);
-        // A run is an operation where the coarseness of the work is measured.
-        unit::with(Unit::count_free);
-        run::begin(self, &next, budget);
+        let run = self.begin_counted_run(next.ptr(), budget);
+        // The number of operations tells runs apart, too.
+        worker.set_running(next.ptr(), u64::from(run));
+        if left.noted == PollNotes::of_yield()
+            && shared.injector.len() == 0
+            && core.overflow.len() == 0
+            && core.ring.prepare(left.job.as_raw().as_ptr())
+        {
+            left.noted = PollNotes::PREPARED;
+            // The thread stays inside over the switch; the guard is that of `publish_left`.
+            std::mem::forget(core);
+        } else {
+            drop(core);
+        }
+        // The last wait is over, as in `run::begin`.
+        next.header().set_waits_for(0);
         // As in `begin_next`.
         let _answer = next.header().state.start();
         // SAFETY: *its stack* ([`fiber`](crate::scheduler::stackful::fiber)): it is suspended, and resumes now. The
@@ -175,11 +187,17 @@ impl Context {
     }
 
     /// Switches from `own`, the stack of a fiber that migrates and on which the thread runs, to the next fiber that
-    /// migrates, and returns when `own` resumes, perhaps on another thread. False if there is none: the fiber still
-    /// runs, and at most the first job of the ring has come to the next slot (`WorkerCore::take_fitting_in_row`).
+    /// migrates, and returns when `own` resumes, perhaps on another thread, where `also` is called first. False if
+    /// there is none: the fiber still runs, and at most the first job of the ring has come to the next slot
+    /// (`WorkerCore::take_fitting_in_row`).
     // Inlined into frames that read a thread-local only before it.
     #[inline(always)]
-    pub(crate) fn switch_to_next_migrating(&self, own: &StackContext, left: Left) -> bool {
+    pub(crate) fn switch_to_next_migrating(
+        &self,
+        own: &StackContext,
+        left: Left,
+        also: impl FnOnce(),
+    ) -> bool {
         let Some(next) = self.begin_next_migrating(own, left) else {
             return false;
         };
@@ -189,7 +207,7 @@ impl Context {
         // SAFETY: *its stack* ([`fiber`](super::fiber)): the next fiber is suspended there, and the job's next run
         // resumes here.
         unsafe { stack::switch(own.saved_sp.as_ptr(), next.saved_sp.get(), onto, 0) };
-        resumed(own);
+        resumed(own, also);
         true
     }
 
@@ -200,6 +218,22 @@ impl Context {
         // SAFETY: at the top ([`StackContext`]): the caller runs on it. What migrates is a fiber's own stack.
         let own = unsafe { self.stack_context().as_ref() }?;
         (own.migrates.get() && self.has_no_notes()).then_some(own)
+    }
+
+    /// The running job and its stack, if that is a fiber that migrates and about which nothing is noted, so that it may
+    /// wait or yield by a direct switch: it is a job, and so is everything on its worker.
+    #[inline(always)]
+    pub(crate) fn common_migrating(&self) -> Option<(JobPtr, &'static StackContext)> {
+        let job = self.job()?;
+        // SAFETY: as in `plain_migrating`.
+        let own = unsafe { self.stack_context().as_ref() }?;
+        let is_common = own.migrates.get()
+            && own.jobless.get().is_null()
+            && unit::with(Unit::is_plain)
+            && self.is_in_no_scope()
+            && !self.is_panicking()
+            && !self.worker().is_some_and(|it| it.0.has_lazy_jobs());
+        is_common.then_some((job, own))
     }
 
     /// Parks or queues the fiber that has just switched to the running one. The first that a stack does on which a
@@ -216,35 +250,26 @@ impl Context {
         let Some(left) = self.take_left() else {
             return;
         };
-        if left.noted == PollNotes::of_yield() && self.queue_at_once(left.job) {
-            return;
+        if left.noted == PollNotes::PREPARED {
+            return self.publish_left();
         }
         // SAFETY: one runner: that fiber gave up its right to run.
         run::park_noted(self, unsafe { Runnable::new(left.job) }, left.noted);
     }
 
-    /// Puts a fiber that migrates, and has just yielded here, at the end of the ring, if that is the end of the queue.
-    /// False elsewhere.
+    /// The fiber that was left is prepared as the last of the ring, where anybody may take it from now on.
     #[inline(always)]
-    fn queue_at_once(&self, job: JobPtr) -> bool {
+    fn publish_left(&self) {
         let (Some((worker, lease)), Some(shared)) = (self.worker(), self.shared()) else {
-            return false;
+            unreachable!("the thread is inside of its worker's core")
         };
-        if shared.injector.len() > 0 {
-            return false;
-        }
-        // SAFETY: *owner*: the worker of this thread's context.
-        let Some(mut core) = (unsafe { worker.core.enter_at_once(lease) }) else {
-            return false;
-        };
-        if core.overflow.len() > 0 || core.ring.push(job.as_raw().as_ptr()).is_err() {
-            return false;
-        }
+        // SAFETY: it stayed inside in `begin_next_migrating`, and each fiber that resumes comes here first.
+        let mut core = unsafe { worker.core.still_inside(lease) };
+        core.ring.publish();
         drop(core);
         if worker.sharing.is_shared() {
             shared.wake_one_for_own_ring();
         }
-        true
     }
 
     /// Suspends the stack of the running fiber, which is `job`, as [`suspend`](super::stack_context::suspend) does, if
@@ -265,10 +290,11 @@ impl Context {
 /// [`settle_left`](Context::settle_left).
 // In a frame of its own, as that.
 #[inline(never)]
-fn resumed(own: &StackContext) {
+fn resumed(own: &StackContext, also: impl FnOnce()) {
     let cx = context::here();
     cx.set_stack_context(own);
     cx.settle();
+    also();
 }
 
 /// See [`suspend_if_migrating`](Context::suspend_if_migrating).
@@ -280,7 +306,7 @@ fn suspend_migrating(job: JobPtr) -> bool {
         return false;
     };
     let noted = cx.noted();
-    cx.switch_to_next_migrating(own, Left { job, noted })
+    cx.switch_to_next_migrating(own, Left { job, noted }, || {})
 }
 
 /// Whether a job with these bits is a fiber that has waited, and that any thread may resume.
@@ -293,7 +319,8 @@ fn is_migrating(bits: u8) -> bool {
 #[inline(always)]
 fn migrating_fiber(job: &Runnable) -> Option<NonNull<StackContext>> {
     match is_migrating(job.header().body_bits()) {
-        true => StackContext::of_fiber(job).map(NonNull::from),
+        // SAFETY: one runner: `job` is the right to run; what migrates holds its fiber.
+        true => NonNull::new(unsafe { own_stack_of(job) }.cast_mut()).map(NonNull::cast),
         false => None,
     }
 }

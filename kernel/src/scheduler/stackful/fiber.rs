@@ -282,6 +282,9 @@ impl<F: FnOnce() -> T, T> FiberTable<F, T> {
     };
 }
 
+/// The table of a fiber whose code [began before it was one](Fiber::begun). A static: it has one address.
+pub(crate) static BEGUN: &VTable = FiberTable::<fn(), ()>::TABLE;
+
 /// See [`RunFresh`](crate::job::body::RunFresh). The caller has begun the run of the job in the context, nested in its
 /// own, and has nothing noted there that the code must not find.
 ///
@@ -324,6 +327,7 @@ unsafe fn run_fresh<F: FnOnce() -> T, T>(job: NonNull<Header>, place: *mut ()) -
 ///
 /// # Safety
 /// As there.
+#[inline(always)]
 unsafe fn own_stack<F: FnOnce() -> T, T>(job: NonNull<Header>) -> *const () {
     let fiber = JobCell::<Fiber<F, T>>::body(job).cast::<Fiber<F, T>>();
     // SAFETY: the caller's promise.
@@ -331,6 +335,24 @@ unsafe fn own_stack<F: FnOnce() -> T, T>(job: NonNull<Header>) -> *const () {
         FiberState::Started(context) | FiberState::Ended(context, _) => context.as_ptr().cast(),
         FiberState::Fresh(..) | FiberState::Gone => ptr::null(),
     }
+}
+
+/// [`own_stack`] of a job that is a fiber. Of one whose code began before it was one, as most of those that migrate, it
+/// is found without a call.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub(crate) unsafe fn own_stack_of(job: &Runnable) -> *const () {
+    let (table, job) = (job.header().vtable, job.ptr().as_raw());
+    if ptr::eq(table, BEGUN) {
+        // SAFETY: the caller's promise; this is its table.
+        return unsafe { own_stack::<fn(), ()>(job) };
+    }
+    // SAFETY: the caller's promise.
+    table
+        .own_stack
+        .map_or(ptr::null(), |own_stack| unsafe { own_stack(job) })
 }
 
 /// The first function of a fiber's stack; `this` is the fiber's address.

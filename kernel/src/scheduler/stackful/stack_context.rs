@@ -132,6 +132,7 @@ impl StackContext {
 
     /// The context of the fiber that `job` is, if its code has begun and the job holds it. Whoever runs the job may use
     /// it until the fiber's end is collected.
+    #[inline(always)]
     pub(crate) fn of_fiber(job: &Runnable) -> Option<&StackContext> {
         let own_stack = job.header().vtable.own_stack?;
         if !job.header().has_own_stack() {

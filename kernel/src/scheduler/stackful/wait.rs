@@ -17,6 +17,7 @@
 
 #![allow(unsafe_code)]
 
+pub mod at_once;
 pub(crate) mod block;
 pub(crate) mod first_poll;
 mod foreign_thread;
@@ -42,7 +43,7 @@ pub use in_place::wait_until;
 pub(crate) use patience::Patience;
 pub use shield::CancelShield;
 pub(crate) use shield::{Shield, shield_if_cancelled};
-pub use yields::{yield_at_once, yield_to_next_fiber, yield_with_stack};
+pub use yields::{yield_to_next_fiber, yield_with_stack};
 
 use crate::{
     FEATURES,

@@ -365,6 +365,7 @@ impl Context {
 
     /// Whether the running job unwinds. While a stack that unwinds is suspended, `std::thread::panicking` is true for
     /// every job of the thread, so this returns false.
+    #[inline(always)]
     pub(crate) fn is_panicking(&self) -> bool {
         thread::panicking() && self.unwinding.get() == 0
     }

@@ -95,6 +95,12 @@ impl Unit {
         before & obstacle.0 != 0
     }
 
+    /// Whether there is no obstacle, and the present poll has noted nothing, except perhaps that the unit yields.
+    #[inline(always)]
+    pub fn is_plain(&self) -> bool {
+        self.obstacles.get() | self.notes.get() & !notes::YIELDED == 0
+    }
+
     /// If nothing stands in the way, notes that a wait polls, and returns the waker for the poll, and what was noted
     /// before.
     #[inline(always)]
@@ -106,9 +112,8 @@ impl Unit {
     /// The unit's waker, if nothing stands in the way of a first poll. For runtimes: nothing is noted.
     #[inline(always)]
     pub fn waker_of_first_poll(&self) -> Option<ManuallyDrop<Waker>> {
-        let (id, notes) = (self.id(), self.notes.get());
-        let is_common = id != 0 && self.obstacles.get() == 0 && notes & !notes::YIELDED == 0;
-        if !is_common || thread::panicking() {
+        let id = self.id();
+        if id == 0 || !self.is_plain() || thread::panicking() {
             return None;
         }
         // Acquire: pairs with the release above.

@@ -41,16 +41,28 @@ pub fn wait_until(mut enqueue: impl FnMut(&Waker) -> bool, is_over: impl Fn() ->
         Begun::Over => return true,
         Begun::Waits => {}
     }
-    let site = Location::caller();
+    wait_from(Location::caller(), &is_over);
+    true
+}
+
+/// A wait has begun: waits until it is over.
+#[inline(always)]
+fn wait_from(site: &'static Location<'static>, is_over: &impl Fn() -> bool) {
     loop {
-        if !suspend(site, &is_over) {
-            wait_in_general(&is_over, site);
-            return true;
+        if !suspend(site, is_over) {
+            return wait_in_general(is_over, site);
         }
         if is_over() {
-            return true;
+            return;
         }
     }
+}
+
+/// The rest of a [wait at once](super::at_once::wait_at_once) that has begun: waits until `is_over`.
+#[inline(never)]
+#[track_caller]
+pub fn wait_on_until(is_over: impl Fn() -> bool) {
+    wait_from(Location::caller(), &is_over);
 }
 
 /// How a wait has begun.
@@ -102,7 +114,7 @@ fn suspend(site: &'static Location<'static>, is_over: &dyn Fn() -> bool) -> bool
         job,
         noted: PollNotes::NOTHING,
     };
-    if !cx.switch_to_next_migrating(own, left) {
+    if !cx.switch_to_next_migrating(own, left, || {}) {
         return false;
     }
     if header.state.is_cancelled() {

@@ -47,26 +47,6 @@ pub fn yield_to_next_fiber() -> bool {
     cx.job().is_some_and(|job| yield_directly(cx, job))
 }
 
-/// As [`yield_to_next_fiber`], for code that migrates, and without the questions that a common yield need not ask.
-/// False also in a [jobless run](crate::run_jobless), or if there are [lazy jobs](crate::LazyJob): then the caller must
-/// say first that it is [about to wait](crate::about_to_wait).
-///
-/// # Panics
-/// As [`yield_with_stack`].
-// Not inlined, as above.
-#[inline(never)]
-pub fn yield_at_once() -> bool {
-    let cx = context::here();
-    let Some(job) = cx.job() else { return false };
-    let is_ready = |own: &StackContext| {
-        own.jobless.get().is_null() && !cx.worker().is_some_and(|it| it.0.has_lazy_jobs())
-    };
-    match cx.plain_migrating() {
-        Some(own) if is_ready(own) => yield_on(cx, own, job),
-        _ => false,
-    }
-}
-
 /// Yields by a direct switch. False if there can be none.
 #[inline(always)]
 fn yield_directly(cx: &Context, job: JobPtr) -> bool {
@@ -104,8 +84,19 @@ fn yield_on(cx: &Context, own: &StackContext, job: JobPtr) -> bool {
     if !cx.noted().leaves_nothing() || cx.is_panicking() {
         return false;
     }
+    switch_yielding(cx, own, job, || {})
+}
+
+/// [`yield_on`] of a fiber about which nothing is noted.
+#[inline(always)]
+pub(super) fn switch_yielding(
+    cx: &Context,
+    own: &StackContext,
+    job: JobPtr,
+    also: impl FnOnce(),
+) -> bool {
     let noted = PollNotes::of_yield();
-    if !cx.switch_to_next_migrating(own, Left { job, noted }) {
+    if !cx.switch_to_next_migrating(own, Left { job, noted }, also) {
         return false;
     }
     // SAFETY: as in `yield_with_stack`.

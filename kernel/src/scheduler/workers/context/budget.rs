@@ -1,10 +1,15 @@
 //! The budget in a thread's context: how many operations the running job may still complete before it yields.
 
+#![allow(unsafe_code)]
+
 use std::task::Waker;
 
 use weald_sync::unit::{self, Unit};
 
-use crate::scheduler::workers::context::Context;
+use crate::{
+    job::JobPtr,
+    scheduler::workers::context::{Context, PollNotes},
+};
 
 impl Context {
     /// Spends one reduction, for a completed operation. False if the budget is used up.
@@ -43,5 +48,18 @@ impl Context {
     /// Gives the running job a fresh budget, because its thread waits in the middle of a poll.
     pub(crate) fn refill(&self, budget: u32) {
         unit::with(|unit| unit.refill(budget));
+    }
+
+    /// As [`begin_run`](Context::begin_run), where that is itself an operation by which the coarseness of the work is
+    /// measured. Returns the number of operations.
+    #[inline(always)]
+    pub(crate) fn begin_counted_run(&self, job: JobPtr, budget: u32) -> u32 {
+        self.job.set(Some(job));
+        unit::with(|unit| {
+            // SAFETY: as in `begin_run`.
+            unsafe { unit.set_notes(PollNotes::NOTHING.to_bits()) };
+            // SAFETY: as in `begin_run`.
+            unsafe { unit.begin_counted(job.as_raw().as_ptr().expose_provenance(), budget) }
+        })
     }
 }

@@ -22,10 +22,13 @@ impl Context {
     /// taken off while that frame's stack is suspended.
     #[inline(always)]
     pub(crate) fn has_no_notes(&self) -> bool {
-        !self.is_ending()
-            && !self.dropping.get()
-            && self.thread_fork.get().is_none()
-            && self.wanted_until.get().is_none()
+        !self.is_ending() && self.is_in_no_scope() && self.wanted_until.get().is_none()
+    }
+
+    /// Those of [`has_no_notes`](Context::has_no_notes) that are no obstacle beside the unit.
+    #[inline(always)]
+    pub(crate) fn is_in_no_scope(&self) -> bool {
+        !self.dropping.get() && self.thread_fork.get().is_none()
     }
 
     /// As [`begin_nested`](Context::begin_nested), in the run of `job`, where there are [no

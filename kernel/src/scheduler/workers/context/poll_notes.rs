@@ -34,6 +34,10 @@ impl PollNotes {
     /// Beside `WAITS`: what is polled has noted what it waits for.
     pub(super) const HAS_REASON: PollNotes = PollNotes(32);
 
+    /// Of a fiber that yielded and was left: it is [prepared](crate::queue::ring::RingOwner::prepare) as the last of
+    /// the ring, and the thread is inside of the core.
+    pub(crate) const PREPARED: PollNotes = PollNotes(64);
+
     /// The notes of a poll that only yielded.
     #[inline(always)]
     pub(crate) fn of_yield() -> PollNotes {

@@ -25,6 +25,8 @@ struct Tested {
     pinned: PinnedQueue,
     injector: Injector<Header>,
     jobs: Vec<JobPtr>,
+    /// Whether the last take by a row was that of a direct switch.
+    is_direct: bool,
 }
 
 impl Tested {
@@ -35,6 +37,7 @@ impl Tested {
             pinned: PinnedQueue::new(),
             injector: Injector::new(),
             jobs: (0..JOBS).map(|_| testing::runnable().into_ptr()).collect(),
+            is_direct: false,
         }
     }
 
@@ -77,7 +80,16 @@ impl Tested {
     fn take(&mut self, in_rows: bool) -> (Answer, bool) {
         let in_row = match in_rows {
             true => {
-                let job = self.core.take_in_row(&self.pinned);
+                // As a direct switch, every other time.
+                self.is_direct = !self.is_direct;
+                let direct = match self.is_direct {
+                    true => {
+                        (self.core).take_fitting_in_row(&self.pinned, STREAK_LIMIT, |_| Some(()))
+                    }
+                    false => None,
+                };
+                let job = direct.map(|(job, ())| job);
+                let job = job.or_else(|| self.core.take_in_row(&self.pinned));
                 job.or_else(|| self.core.take_behind_in_row(&self.pinned, STREAK_LIMIT))
             }
             false => None,
@@ -214,6 +226,49 @@ fn a_joiner_does_not_run_the_next_job_while_a_look_is_due() {
     tested.wake(2);
     assert_eq!(tested.take_if_next(), None);
     assert_eq!(tested.take(true).0, Answer::Look);
+}
+
+#[test]
+fn direct_switches_go_on_until_the_next_look_unless_a_job_waits_behind_a_streak() {
+    let direct = |tested: &mut Tested| {
+        let taken = (tested.core).take_fitting_in_row(&tested.pinned, STREAK_LIMIT, |_| Some(()));
+        taken.map(|(job, ())| tested.number(job.into_ptr()))
+    };
+    let runs = 3 * STREAK_LIMIT;
+    for is_pinned in [false, true] {
+        let mut tested = Tested::new();
+        tested.core.set_until_look(runs);
+        for _ in 0..runs {
+            match is_pinned {
+                true => tested.pin(0),
+                false => tested.queue(0),
+            }
+            let taken = match is_pinned {
+                true => {
+                    let job = (tested.core).take_pinned_in_row(&tested.pinned, STREAK_LIMIT);
+                    job.map(|job| tested.number(job.into_ptr()))
+                }
+                false => direct(&mut tested),
+            };
+            assert_eq!(taken, Some(0));
+        }
+        tested.queue(0);
+        assert_eq!(tested.take(true).0, Answer::Look);
+        assert_eq!(tested.core.polls(), u64::from(runs));
+    }
+    let mut tested = Tested::new();
+    tested.core.set_until_look(runs);
+    tested.queue(2);
+    // From the ring, so a streak begins.
+    assert_eq!(direct(&mut tested), Some(2));
+    tested.queue(0);
+    for _ in 0..STREAK_LIMIT {
+        tested.wake(1);
+        assert_eq!(direct(&mut tested), Some(1));
+    }
+    tested.wake(1);
+    assert_eq!(direct(&mut tested), None, "the other one has the turn");
+    assert_eq!(tested.take(true).0, Answer::Job(0));
 }
 
 #[test]

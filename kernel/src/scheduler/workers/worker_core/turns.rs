@@ -71,7 +71,7 @@ impl WorkerCore {
         streak_limit: u32,
         fits: impl FnOnce(&Runnable) -> Option<F>,
     ) -> Option<(Runnable, F)> {
-        if self.in_row == 0 || !self.callbacks.is_empty() || pinned.has_own() {
+        if !self.callbacks.is_empty() || pinned.has_own() || !self.has_row(streak_limit) {
             return None;
         }
         let (job, is_next) = match self.next.take() {
@@ -92,6 +92,32 @@ impl WorkerCore {
         Some((job, fitting))
     }
 
+    /// Whether the next job may come in a row. One that is used up goes on until the next look, if no job of the ring
+    /// waits behind a streak. Only while no callbacks are ready.
+    #[inline(always)]
+    fn has_row(&mut self, streak_limit: u32) -> bool {
+        self.in_row > 0 || self.renew_row(streak_limit)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn renew_row(&mut self, streak_limit: u32) -> bool {
+        if self.until_look == 0 {
+            return false;
+        }
+        if self.next.is_none() {
+            self.streak_left = streak_limit;
+        } else if self.streak_left == 0 {
+            if self.ring.len() > 0 {
+                return false;
+            }
+            // The one that is taken now counts for none, as in `take_after_streak`.
+            self.streak_left = streak_limit + 1;
+        }
+        self.begin_row();
+        self.in_row > 0
+    }
+
     /// As [`take_behind_in_row`](WorkerCore::take_behind_in_row), if the first job of the pinned queue has the turn.
     #[inline(always)]
     pub(crate) fn take_pinned_in_row(
@@ -109,17 +135,21 @@ impl WorkerCore {
     /// If so, it counts as taken.
     #[inline(always)]
     pub(crate) fn count_pinned_in_row(&mut self, pinned: &PinnedQueue, streak_limit: u32) -> bool {
-        if !self.has_row_behind() {
+        if !self.callbacks.is_empty() || self.next.is_some() {
             return false;
         }
         if self.ring.len() == 0 {
+            if !self.has_row(streak_limit) {
+                return false;
+            }
             self.in_row -= 1;
             // As behind the ring.
             self.streak_left = streak_limit - self.in_row;
             self.count_pinned_alone(pinned);
             return true;
         }
-        if !self.pinned_turn || self.turn_left == 0 {
+        // Not in a new row: these count for no streak.
+        if self.in_row == 0 || !self.pinned_turn || self.turn_left == 0 {
             return false;
         }
         self.turn_left -= 1;
