@@ -7,8 +7,8 @@
 // (`end`) → `thread` (`join`, which frees the block). The functions of `myth/myth.h` are in `face`: each takes what C
 // passes, calls the tool, and catches panics (`guard`).
 //
-// To follow a wait, read a tool, such as `barrier` (`wait`) → `wait` (`wait_in`; `wait_in_frame`: saves the error number
-// and the state of exceptions, `saved`; puts the node into the tool's queue) → `queue` (`push`). Another thread
+// To follow a wait, read a tool, such as `barrier` (`wait`) → `wait` (`wait_in`; `wait_in_frame`: saves the error
+// number and the state of exceptions, `saved`; puts the node into the tool's queue) → `queue` (`push`). Another thread
 // takes the node (`pop`), and wakes it when it drops what it took (`Taken`). The first call: `runtime` (`start`) →
 // `main_thread` (`enter`: the caller goes on as a fiber's code, on its own stack).
 
