@@ -118,6 +118,11 @@ impl Rfc3339 {
     pub(crate) fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
+
+    /// The same as bytes, which nobody has to check for UTF-8.
+    pub(crate) fn as_bytes(&self) -> &[u8; 20] {
+        &self.0
+    }
 }
 
 impl Serialize for Rfc3339 {
@@ -127,7 +132,7 @@ impl Serialize for Rfc3339 {
 }
 
 /// The two digits of each number below a hundred.
-static PAIRS: [[u8; 2]; 100] = {
+pub(crate) static PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [*b"00"; 100];
     let (mut tens, mut at) = (b'0', 0);
     while at < 100 {

@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use weald::forest::Version;
 
+use crate::text::moment::{PAIRS, Rfc3339};
+
 /// An object or an array that is being written.
 pub(crate) struct Json(Vec<u8>);
 
@@ -22,6 +24,15 @@ impl Json {
     #[inline]
     pub(crate) fn raw(&mut self, text: &str) -> &mut Self {
         self.0.extend_from_slice(text.as_bytes());
+        self
+    }
+
+    /// A time, with quotation marks.
+    #[inline]
+    pub(crate) fn time(&mut self, time: &Rfc3339) -> &mut Self {
+        let mut quoted = [b'"'; 22];
+        quoted[1..21].copy_from_slice(time.as_bytes());
+        self.0.extend_from_slice(&quoted);
         self
     }
 
@@ -113,13 +124,15 @@ fn digits(number: u64) -> ([u8; 20], Range<usize>) {
     let mut digits = [0; 20];
     let mut first = digits.len();
     let mut rest = number;
-    loop {
+    while rest >= 10 {
+        first -= 2;
+        let pair = usize::try_from(rest % 100).unwrap_or_default();
+        digits[first..first + 2].copy_from_slice(&PAIRS[pair]);
+        rest /= 100;
+    }
+    if rest > 0 || first == digits.len() {
         first -= 1;
-        digits[first] = b'0' + u8::try_from(rest % 10).unwrap_or_default();
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
+        digits[first] = b'0' + u8::try_from(rest).unwrap_or_default();
     }
     let of_number = first..digits.len();
     (digits, of_number)

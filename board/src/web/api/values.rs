@@ -58,7 +58,7 @@ impl<'a> BoardValue<'a> {
         json.raw(",\"about\":").text(self.about);
         json.raw(",\"topics\":").number(self.topics as u64);
         json.raw(",\"messages\":").number(self.messages);
-        json.raw(",\"changed\":").text(self.changed.as_str());
+        json.raw(",\"changed\":").time(&self.changed);
         json.raw(",\"version\":\"").version(self.version);
         json.raw("\"}");
     }
@@ -202,25 +202,31 @@ impl<'a> MessageValue<'a> {
 
     fn write(&self, json: &mut Json) {
         json.raw("{\"id\":").number(self.id);
-        match self.parent {
-            Some(parent) => json.raw(",\"parent\":").number(parent),
-            None => json.raw(",\"parent\":null"),
+        // What most messages have in a row is written as one text.
+        match (self.parent, self.state) {
+            (None, "said") => json.raw(",\"parent\":null,\"state\":\"said\",\"author\":"),
+            (parent, state) => {
+                match parent {
+                    Some(parent) => json.raw(",\"parent\":").number(parent),
+                    None => json.raw(",\"parent\":null"),
+                };
+                json.raw(",\"state\":\"").raw(state).raw("\",\"author\":")
+            }
         };
-        json.raw(",\"state\":\"").raw(self.state);
-        json.raw("\",\"author\":")
-            .utf8_or_null(self.author.map(|it| it.0));
+        json.utf8_or_null(self.author.map(|it| it.0));
         json.raw(match self.proven {
-            true => ",\"proven\":true",
-            false => ",\"proven\":false",
+            true => ",\"proven\":true,\"title\":",
+            false => ",\"proven\":false,\"title\":",
         });
-        json.raw(",\"title\":")
-            .utf8_or_null(self.title.map(|it| it.0));
+        json.utf8_or_null(self.title.map(|it| it.0));
         json.raw(",\"text\":")
             .utf8_or_null(self.text.map(|it| it.0));
-        json.raw(",\"time\":\"").raw(self.time.as_str());
-        json.raw("\",\"edited\":");
-        json.utf8_or_null(self.edited.as_ref().map(|it| it.as_str().as_bytes()));
-        json.raw(",\"replies\":").number(self.replies as u64);
+        json.raw(",\"time\":").time(&self.time);
+        match &self.edited {
+            Some(edited) => json.raw(",\"edited\":").time(edited).raw(",\"replies\":"),
+            None => json.raw(",\"edited\":null,\"replies\":"),
+        };
+        json.number(self.replies as u64);
         if let Some(answers) = self.answers {
             json.raw(",\"answers\":").number(answers as u64);
         }
