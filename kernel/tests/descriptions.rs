@@ -561,7 +561,7 @@ fn others_run_while_a_description_blocks(place: Place) -> Option<String> {
     collect_reports();
     let runtime = runtime(1);
     let ((begun, begins), (go, goes)) = (mpsc::channel(), mpsc::channel());
-    let is_reported_first = place == Place::Drop;
+    let is_dropped = place == Place::Drop;
     let description = Arc::new(Blocks {
         place,
         begun,
@@ -573,11 +573,11 @@ fn others_run_while_a_description_blocks(place: Place) -> Option<String> {
         described.spawn(async move { released.recv() }).detach();
     });
     until(|| runtime.metrics().detached == 1);
-    if is_reported_first {
+    if is_dropped {
         // A report holds the description, too.
         until(|| !reports("weald::monitor", "`named slowly`").is_empty());
+        drop(release);
     }
-    drop(release);
     let thread = begins.recv().unwrap();
     let (release, released) = mpsc::channel::<()>();
     let blocks = runtime.spawn(async move { released.recv().is_err() });
