@@ -25,7 +25,8 @@
 //! the bit and backs out, or the foreign thread sees `busy` and waits. A thread whose lease was revoked sees
 //! another number forever, and gets [`Revoked`].
 //!
-//! Invariant: nothing that runs inside locks again, blocks, or runs user code.
+//! Invariant: nothing that runs inside locks again, blocks, or runs user code. A thread may stay inside over a switch
+//! to another stack: the first thing that runs there leaves ([`still_inside`](BiasedLock::still_inside)).
 //!
 //! Known flaw: if the system preempts an owner while it is inside, foreign threads wait for it, up to some
 //! milliseconds. If it preempts a foreign thread, the owner waits; so a detached thread, which may have a low priority,

@@ -114,7 +114,7 @@ fn wait_in_frame(node: &Node, enqueue: &mut impl FnMut(&Node) -> bool) -> AtOnce
             || saved.restore_in_frame(),
         )
     };
-    if begun == AtOnce::Over {
+    if matches!(begun, AtOnce::Over | AtOnce::Begun) {
         // A wake may have been a call of the system.
         saved.restore();
     }

@@ -26,7 +26,7 @@
 //!
 //! ```text
 //!   field            what it holds                      reset by                   what would starve
-//!   in_row           jobs from the next slot that need  end_row                    what starves without streak_left
+//!   in_row           jobs from the next slot that need  end_row, renew_row         what starves without streak_left
 //!                    no look at the other fields                                   or until_look: in_row is subtracted
 //!                                                                                  from both when the row begins
 //!   streak_left      jobs that may come in a row from   a take from the ring       the ring, while two jobs wake each other

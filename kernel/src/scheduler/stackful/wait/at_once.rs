@@ -53,6 +53,10 @@ pub unsafe fn wait_at_once(enqueue: impl FnOnce(&Waker) -> bool, also: impl FnOn
     if header.state.is_cancelled() || !header.extensions.is_empty() {
         return AtOnce::Refused;
     }
+    // In a forked process the general way panics.
+    if !cx.shared().is_some_and(|shared| shared.process.is_here()) {
+        return AtOnce::Refused;
+    }
     // SAFETY: as above.
     let waker = unsafe { waker::borrowed(job) };
     if !enqueue(&waker) {
