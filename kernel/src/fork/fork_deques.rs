@@ -146,7 +146,7 @@ impl ForkDeques {
     fn admit(&self, shared: &Shared, fork_deque: &ForkDeque) -> Option<Admitted> {
         match self.admission(shared).judge(fork_deque, fork_deque.site()) {
             Judgement::Admitted => Some(Admitted::Plainly),
-            Judgement::IfRelieved => {
+            Judgement::ByRelief => {
                 let relief = self.reliefs.take(fork_deque.number(), shared.id());
                 relief.map(Admitted::ByRelief)
             }
@@ -241,7 +241,7 @@ impl ForkDeques {
         } else if let Some(scope) = admission.scope_without_runner(owner)
             && let Some(relief) = self.reliefs.take(owner.number(), shared.id())
         {
-            scope.relieve(shared, relief);
+            scope.start_relief(shared, relief);
         }
     }
 }

@@ -41,7 +41,7 @@ use crate::{
     report,
     report::payload::{self, Payload},
     scheduler::{
-        stackful::wait::{self, Awaited, Patience},
+        stackful::wait::{self, Awaited, HoldLimit},
         workers::{context, shared},
     },
     sys::{Mutex, lock},
@@ -350,7 +350,7 @@ impl ScopeParts {
 struct AwaitedParts<'a> {
     parts: &'a ScopeParts,
     shared: &'a shared::Shared,
-    patience: Patience,
+    hold_limit: HoldLimit,
 }
 
 impl AwaitedParts<'_> {
@@ -358,7 +358,7 @@ impl AwaitedParts<'_> {
         AwaitedParts {
             parts,
             shared: fork_deque.shared(),
-            patience: Patience::default(),
+            hold_limit: HoldLimit::default(),
         }
     }
 }
@@ -368,8 +368,8 @@ impl Awaited for AwaitedParts<'_> {
         lock(&self.parts.inner).all_wait()
     }
 
-    fn patience(&self) -> &Patience {
-        &self.patience
+    fn hold_limit(&self) -> &HoldLimit {
+        &self.hold_limit
     }
 
     fn is_suspended(&self) -> bool {
@@ -416,7 +416,7 @@ impl PartWatch for ScopeParts {
         self.site
     }
 
-    fn relieve(self: Arc<ScopeParts>, shared: &shared::Shared, relief: Relief) {
+    fn start_relief(self: Arc<ScopeParts>, shared: &shared::Shared, relief: Relief) {
         lock(&self.inner).runners += 1;
         ScopeParts::start_runner(&self, shared, Some(relief));
     }

@@ -26,7 +26,7 @@ use crate::{
         services::ForkWait,
         stackful::{
             duties,
-            wait::{Awaited, Patience},
+            wait::{Awaited, HoldLimit},
         },
         workers::{cancel, context, shared::Shared},
     },
@@ -80,7 +80,7 @@ impl StolenJob {
             number: self.number,
             job: job.expect("a stolen job is joined once"),
             shared: fork_deque.shared(),
-            patience: Patience::default(),
+            hold_limit: HoldLimit::default(),
         };
         awaited.help(fork_deque);
         // A wait that unwinds for a cancel passes the cancel on to the stolen job.
@@ -105,7 +105,7 @@ struct AwaitedJob<'a> {
     number: u64,
     job: JobRef,
     shared: &'a Shared,
-    patience: Patience,
+    hold_limit: HoldLimit,
 }
 
 impl AwaitedJob<'_> {
@@ -154,8 +154,8 @@ impl Awaited for AwaitedJob<'_> {
         self.job.header().has_own_stack()
     }
 
-    fn patience(&self) -> &Patience {
-        &self.patience
+    fn hold_limit(&self) -> &HoldLimit {
+        &self.hold_limit
     }
 
     fn take_pinned(&self) -> Option<Runnable> {

@@ -30,7 +30,7 @@ pub(in crate::fork) trait PartWatch: Send + Sync {
     fn site(&self) -> &'static Location<'static>;
 
     /// Starts a further runner, which takes the relief.
-    fn relieve(self: Arc<Self>, shared: &Shared, relief: Relief);
+    fn start_relief(self: Arc<Self>, shared: &Shared, relief: Relief);
 }
 
 impl ForkDeque {

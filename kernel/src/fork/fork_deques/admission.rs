@@ -16,7 +16,7 @@ use crate::{
 pub(super) enum Judgement {
     Admitted,
     /// Only by a [relief](super::relief): the quarantine is full, but the owner waits, or blocks.
-    IfRelieved,
+    ByRelief,
     Kept,
 }
 
@@ -34,7 +34,7 @@ impl Admission<'_> {
     pub(super) fn admits(&self, fork_deque: &ForkDeque) -> bool {
         match self.judge(fork_deque, fork_deque.site()) {
             Judgement::Admitted => true,
-            Judgement::IfRelieved => {
+            Judgement::ByRelief => {
                 let reliefs = &self.fork_deques.reliefs;
                 reliefs.is_offered_to(fork_deque.number())
             }
@@ -54,7 +54,7 @@ impl Admission<'_> {
                 && self.fork_deques.has_threads_for(self.shared, fork_deque);
         match may_steal {
             true if self.has_room || !self.is_suspect(site) => Judgement::Admitted,
-            true if !computes => Judgement::IfRelieved,
+            true if !computes => Judgement::ByRelief,
             _ => Judgement::Kept,
         }
     }
@@ -62,7 +62,7 @@ impl Admission<'_> {
     /// Whether the owner of `fork_deque` waits, or blocks, and has a part that nobody may begin but by a relief.
     pub(super) fn lacks_relief(&self, fork_deque: &ForkDeque) -> bool {
         fork_deque.deque.has_entries()
-            && self.judge(fork_deque, fork_deque.site()) == Judgement::IfRelieved
+            && self.judge(fork_deque, fork_deque.site()) == Judgement::ByRelief
             || self.scope_without_runner(fork_deque).is_some()
     }
 
@@ -72,7 +72,7 @@ impl Admission<'_> {
         fork_deque: &ForkDeque,
     ) -> Option<Arc<dyn PartWatch>> {
         let lacks = |scope: &dyn PartWatch| {
-            scope.lacks_runner() && self.judge(fork_deque, scope.site()) == Judgement::IfRelieved
+            scope.lacks_runner() && self.judge(fork_deque, scope.site()) == Judgement::ByRelief
         };
         fork_deque.last_scope_that(lacks)
     }

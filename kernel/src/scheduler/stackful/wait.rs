@@ -22,9 +22,9 @@ pub(crate) mod block;
 pub(crate) mod first_poll;
 mod foreign_thread;
 mod hold;
+mod hold_limit;
 mod in_place;
 mod panic_hook;
-mod patience;
 mod shield;
 mod yields;
 
@@ -39,8 +39,8 @@ use std::{
 };
 
 pub(crate) use hold::{Awaited, hold_in};
+pub(crate) use hold_limit::HoldLimit;
 pub use in_place::wait_until;
-pub(crate) use patience::Patience;
 pub use shield::CancelShield;
 pub(crate) use shield::{Shield, shield_if_cancelled};
 pub use yields::{yield_to_next_fiber, yield_with_stack};

@@ -23,7 +23,7 @@ use crate::{
             wait::{
                 Meanwhile,
                 block::RECHECK,
-                hold::{PinnedPart, is_patience_over},
+                hold::{PinnedPart, is_hold_limit_over},
                 panic_hook::{self, is_in_panic_hook},
             },
         },
@@ -100,7 +100,7 @@ impl<'a> Meanwhile<'a> {
     fn runs_pinned(self) -> bool {
         match self {
             Meanwhile::RunsPinned => true,
-            Meanwhile::Holds(awaited) => is_patience_over(awaited, awaited.waits()),
+            Meanwhile::Holds(awaited) => is_hold_limit_over(awaited, awaited.waits()),
         }
     }
 

@@ -5,7 +5,7 @@
 //! - A part of that work which the thread had taken, here or in its loop, and which was suspended here. No other thread
 //!   can go on with it, and the work may block until it ends. It runs on top of the caller's stack.
 //! - Once all of the work itself waits, any job that is pinned to the thread: the work may wait for it. The caller must
-//!   then suspend its stack. If the work holds a thread while it waits, only after a while ([`Patience`]).
+//!   then suspend its stack. If the work holds a thread while it waits, only after a while ([`HoldLimit`]).
 //!
 //! Both are looked for from time to time only. Called by the fork.
 
@@ -21,7 +21,7 @@ use crate::{
                 Meanwhile,
                 block::{self, HeldFor},
                 foreign_thread,
-                patience::Patience,
+                hold_limit::HoldLimit,
             },
         },
         workers::{context, shared::Shared},
@@ -36,8 +36,8 @@ pub(crate) trait Awaited {
     /// Whether all of it that waits is suspended, and holds no thread.
     fn is_suspended(&self) -> bool;
 
-    /// The patience of the calling thread with it.
-    fn patience(&self) -> &Patience;
+    /// For how long the calling thread holds out.
+    fn hold_limit(&self) -> &HoldLimit;
 
     /// Takes a part of it out of the calling thread's pinned queue, if one is runnable there.
     fn take_pinned(&self) -> Option<Runnable>;
@@ -64,7 +64,7 @@ pub(crate) fn hold_in<F: Future>(
         let gives_way = || {
             let waits = awaited.waits();
             block::note_holding(header, waits);
-            is_patience_over(awaited, waits) && has_pinned_runnable() || part.is_runnable()
+            is_hold_limit_over(awaited, waits) && has_pinned_runnable() || part.is_runnable()
         };
         let ended = block::hold_in_job(future.as_mut(), HeldFor::Join, &gives_way);
         block::note_holding(header, false);
@@ -75,10 +75,10 @@ pub(crate) fn hold_in<F: Future>(
 }
 
 /// Whether other jobs may run on the thread, which waits for `awaited`.
-pub(super) fn is_patience_over(awaited: &dyn Awaited, waits: bool) -> bool {
+pub(super) fn is_hold_limit_over(awaited: &dyn Awaited, waits: bool) -> bool {
     let is_suspended = awaited.is_suspended();
     awaited
-        .patience()
+        .hold_limit()
         .is_over(waits, is_suspended, Instant::now())
 }
 

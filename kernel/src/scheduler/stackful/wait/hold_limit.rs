@@ -1,5 +1,5 @@
-//! Patience: for how long a thread that waits for forked work holds out, although jobs that are pinned to it are
-//! runnable. They may want a lock of `std` that the thread's own code holds.
+//! The limit of a hold: for how long a thread that waits for forked work holds out, although jobs that are pinned to
+//! it are runnable. They may want a lock of `std` that the thread's own code holds.
 
 use std::{cell::Cell, time::Instant};
 
@@ -7,12 +7,12 @@ use crate::scheduler::stackful::wait::block::RECHECK;
 
 /// One for all waits for one piece of work, however often the thread begins to wait for it anew.
 #[derive(Default)]
-pub(crate) struct Patience {
+pub(crate) struct HoldLimit {
     /// When the thread first found the work waiting, though it holds a thread.
     since: Cell<Option<Instant>>,
 }
 
-impl Patience {
+impl HoldLimit {
     /// Whether the jobs may run, at the moment `now`. Work that waits with its stack suspended may wait for one of
     /// them. Work that holds a thread itself, because it unwinds or joins other work, mostly goes on soon, so they may
     /// run only once it was found waiting for [`RECHECK`]. If it waits again and again, most checks find that it does.
@@ -33,9 +33,9 @@ mod tests {
 
     /// Whether it is over after so many quarters of the time that it lasts.
     fn answers<const N: usize>(checks: [(u32, bool, bool); N]) -> [bool; N] {
-        let (patience, begin) = (Patience::default(), Instant::now());
+        let (hold_limit, begin) = (HoldLimit::default(), Instant::now());
         checks.map(|(quarters, waits, is_suspended)| {
-            patience.is_over(waits, is_suspended, begin + quarters * RECHECK / 4)
+            hold_limit.is_over(waits, is_suspended, begin + quarters * RECHECK / 4)
         })
     }
 
