@@ -83,6 +83,8 @@ impl Record {
     }
 }
 
+/// # Safety
+/// `lazy` is that of a record, which stays valid during the call.
 unsafe fn make(lazy: *const LazyJob) -> bool {
     // SAFETY: the lazy job is the first field of a record.
     let record = unsafe { &*lazy.cast::<Record>() };

@@ -300,7 +300,7 @@ fn begin_jobless(global: &'static Global, thread: *const Thread, start: Start) -
 #[derive(Clone, Copy, PartialEq)]
 enum Begins {
     Created,
-    /// Its joiner, who has not noted that in the thread's state.
+    /// Its joiner. That it is one is not noted in the thread's state.
     Joined,
 }
 

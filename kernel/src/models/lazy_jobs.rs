@@ -39,6 +39,8 @@ struct Record {
     stage: Cell<Stage>,
 }
 
+/// # Safety
+/// `lazy` is that of a record, which stays valid during the call.
 unsafe fn make(lazy: *const LazyJob) -> bool {
     // SAFETY: the lazy job is the first field of a record.
     let stage = &unsafe { &*lazy.cast::<Record>() }.stage;
