@@ -79,7 +79,7 @@ fn one_that_frees_goes_on(fork: Fork) {
 }
 
 #[test]
-#[ignore = "hangs once in some forty runs, and more often on a busy machine; the cause is not found (0025)"]
+#[ignore = "hangs if a thief takes the part just before the room in the quarantine ends (0025)"]
 fn a_fork_whose_first_half_waits_frees_those_that_hold_all_threads_of_its_line() {
     one_that_frees_goes_on(by_join);
 }
