@@ -28,7 +28,14 @@
 mod admission;
 pub(in crate::fork) mod relief;
 
-use std::{any::Any, cell::Cell, collections::HashSet, ptr, sync::Arc, time::Instant};
+use std::{
+    any::Any,
+    cell::{Cell, LazyCell},
+    collections::HashSet,
+    iter, ptr,
+    sync::Arc,
+    time::Instant,
+};
 
 use self::{
     admission::{Admission, Judgement},
@@ -227,11 +234,18 @@ impl ForkDeques {
     /// Offers one to an owner that lacks one, if so many threads are left.
     fn offer_relief(&self, shared: &Shared, left: ThreadsLeft) {
         let admission = self.admission(shared);
+        let is_queued = LazyCell::new(|| shared.quarantine.has(thief::is_stolen_without_relief));
         let lacking = || {
             let lacking = self.iter().filter(|it| admission.lacks_relief(it));
-            lacking.map(ForkDeque::number)
+            let queue = iter::once(relief::QUEUE).filter(|_| *is_queued);
+            lacking.map(ForkDeque::number).chain(queue)
         };
         let offered = self.reliefs.offer(left, lacking, Instant::now());
+        if offered == Some(relief::QUEUE) {
+            shared.quarantine.relieve(thief::is_stolen_without_relief);
+            self.reliefs.end_offer_to_queue();
+            return;
+        }
         let owner = offered.and_then(|number| self.iter().find(|it| it.number() == number));
         let Some(owner) = owner else { return };
         if owner.deque.has_entries() {

@@ -5,7 +5,14 @@
 
 #![allow(unsafe_code)]
 
-use std::{cell::Cell, panic::Location, sync::Arc};
+use std::{
+    any::TypeId,
+    cell::Cell,
+    panic::Location,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use crate::{
     api::join::JoinHandle,
@@ -17,7 +24,7 @@ use crate::{
         stack_job::StolenEntry,
         stolen_job::StolenJob,
     },
-    job::{self, Room, Spec, body_bit, runnable::Runnable, transition::Inbox},
+    job::{self, Header, Room, Spec, body_bit, runnable::Runnable, transition::Inbox},
     report,
     scheduler::{
         services::ThreadFork,
@@ -96,12 +103,30 @@ fn make_job(stolen: StolenBody) -> (Runnable, JoinHandle<()>) {
         None => body_bit::PART,
         Some(_) => body_bit::PART | body_bit::RELIEVES,
     };
-    let runnable = job::new(Room::needed(), spec, |_| async move { stolen.run() });
+    let runnable = job::new(Room::needed(), spec, |_| StolenFuture(Some(stolen)));
     runnable.header().set_body_bit(bits);
     // SAFETY: this is the one reference that the spec asked for.
     let reference = unsafe { runnable.claim_ref() };
     // SAFETY: this is the job's only handle, and the job's output is `()`.
     (runnable, unsafe { JoinHandle::new(reference) })
+}
+
+/// Whether `job` is one that a thief has made, and does not go before all others in the quarantine.
+pub(super) fn is_stolen_without_relief(job: &Header) -> bool {
+    !job.relieves() && (job.vtable.type_id)() == TypeId::of::<StolenFuture>()
+}
+
+/// Runs what was stolen. A type with a name, by which such jobs are known.
+struct StolenFuture(Option<StolenBody>);
+
+impl Future for StolenFuture {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<()> {
+        let stolen = self.get_mut().0.take();
+        stolen.expect("a job is polled until it ends").run();
+        Poll::Ready(())
+    }
 }
 
 /// What the stolen job needs to run.

@@ -136,7 +136,7 @@ pub(crate) mod body_bit {
     /// never cleared.
     pub(crate) const OF_ONE_UNIT: u8 = 1 << 7;
     /// Beside `PART`: a job that waits, or blocks, may wait for this one, so this one does not wait for a thread of
-    /// the quarantine. Set at creation, and never cleared.
+    /// the quarantine. Set at creation, or while the job waits in the quarantine, and never cleared.
     pub(crate) const RELIEVES: u8 = 1 << 7;
 }
 

@@ -6,7 +6,7 @@
 
 #![allow(unsafe_code)]
 
-use std::{iter, ptr};
+use std::{iter, mem, ptr};
 
 use crate::queue::queue_counts::QueueCounts;
 use crate::sys::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
@@ -73,6 +73,31 @@ impl<T: Linked> JobBatch<T> {
         }
         self.len -= 1;
         Some(job)
+    }
+
+    /// Takes the first job that `is_wanted` selects, if it is among the first `most`, and tells how many are before it.
+    pub(crate) fn take_first(
+        &mut self,
+        most: usize,
+        is_wanted: impl Fn(&T) -> bool,
+    ) -> Option<(usize, *mut T)> {
+        let mut before = JobBatch::new();
+        let found = loop {
+            let job = match before.len() < most {
+                true => self.pop(),
+                false => None,
+            };
+            let Some(job) = job else { break None };
+            // SAFETY: *owned*.
+            if is_wanted(unsafe { &*job }) {
+                break Some((before.len(), job));
+            }
+            // SAFETY: this batch owned the job, and `before` owns it now.
+            unsafe { before.push(job) };
+        };
+        before.append(mem::replace(self, JobBatch::new()));
+        *self = before;
+        found
     }
 
     /// The jobs, the first one first.

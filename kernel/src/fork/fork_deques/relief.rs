@@ -9,13 +9,18 @@
 //! when the job begins to run, or is dropped. The next one is offered once the job has ended, waits, or has exceeded
 //! the bound, unless there are more workers.
 //!
+//! A thief may have taken such a part plainly, a moment before the quarantine was full. Then it waits there, and its
+//! owner has no offer to expect. So the *queue* of the quarantine has its turn like an owner while a stolen part waits
+//! in it: the monitor puts the first of these before all others. Nobody asks whether its owner waits by then.
+//!
 //! Half of the threads that are left may go this way as fast as the rounds come, as for jobs that are tried. Of the
 //! others one goes each second ([`PAUSE`]): a burst of parts that block for a while should not take them all, but parts
 //! that block for ever must not stop a fork while there is any thread.
 //!
-//! The state is [`NONE`], [`TAKEN`], or the number of the fork deque to which a relief is offered:
+//! The state is [`NONE`], [`TAKEN`], or the number of the fork deque to which a relief is offered, or [`QUEUE`]:
 //! - none to offered, and offered to none or to another: the monitor only;
 //! - offered to taken: a thief, or the monitor;
+//! - offered to the queue, to none: the monitor, which takes it at once;
 //! - taken to none: the drop of the one [`Relief`].
 
 use std::time::{Duration, Instant};
@@ -31,6 +36,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 const NONE: usize = usize::MAX;
 const TAKEN: usize = usize::MAX - 1;
+/// The queue of the quarantine, among the numbers of fork deques: the last in turn.
+pub(super) const QUEUE: usize = usize::MAX - 2;
 
 /// The reliefs of a runtime: one at a time.
 pub(in crate::fork) struct Reliefs {
@@ -85,6 +92,11 @@ impl Reliefs {
     /// Takes the relief that is offered to the fork deque with this number. Any thread.
     pub(in crate::fork) fn take(&self, number: usize, runtime: u16) -> Option<Relief> {
         self.replace(number, TAKEN).then_some(Relief { runtime })
+    }
+
+    /// The queue has what it was offered: a part in it goes before all others. Called by the monitor.
+    pub(super) fn end_offer_to_queue(&self) {
+        self.state.store(NONE, Ordering::Relaxed);
     }
 
     /// Offers a relief to one of the fork deques with the numbers `lacking`, if so many threads are left, and takes an
@@ -175,6 +187,19 @@ mod tests {
             drop(relief);
             // No runtime has this number, so nobody has told.
             assert!(reliefs.replace(TAKEN, NONE));
+        }
+    }
+
+    #[test]
+    fn the_queue_of_the_quarantine_has_its_turn_like_an_owner() {
+        let (reliefs, now) = (Reliefs::new(), Instant::now());
+        for number in [3, 8, QUEUE, 3] {
+            let offered = offer(&reliefs, ThreadsLeft::Many, &[8, 3, QUEUE], now);
+            assert_eq!(offered, Some(number));
+            match number {
+                QUEUE => reliefs.end_offer_to_queue(),
+                _ => assert!(reliefs.take(number, 0).is_some() && reliefs.replace(TAKEN, NONE)),
+            }
         }
     }
 

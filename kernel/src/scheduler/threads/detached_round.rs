@@ -179,7 +179,8 @@ fn tell_thieves_of_room(shared: &Shared, wanted: usize) {
 
 /// How many threads are free for parts for which others wait: none unless the quarantine is full, and may run more.
 fn left_for_relief(shared: &Shared, starts: usize, room: usize, to_be_tried: usize) -> ThreadsLeft {
-    if starts == 0 || room > 0 || shared.quarantine.starting() > 0 {
+    let quarantine = &shared.quarantine;
+    if starts == 0 || room > 0 || quarantine.starting() > 0 || quarantine.is_relieving() {
         return ThreadsLeft::None;
     }
     match (to_be_tried, shared.pool.has_spare_thread(shared)) {
@@ -198,7 +199,8 @@ fn room_for_trials(shared: &Shared) -> usize {
 /// How many more threads may run the first jobs of the quarantine: as many as those that are tried, and at least one
 /// that others wait for.
 fn room_for_tried(shared: &Shared) -> usize {
-    room_for_trials(shared).max(usize::from(shared.forks.is_relieving()))
+    let is_relieving = shared.forks.is_relieving() || shared.quarantine.is_relieving();
+    room_for_trials(shared).max(usize::from(is_relieving))
 }
 
 /// Whether no thread of the quarantine is one of those that are left for workers.

@@ -11,6 +11,8 @@
 //!   other longer than the bound.
 //! - A thread takes one job after the other until the queue is empty. Then it *lingers*: for a moment the next job
 //!   wakes it, and need not wait for the monitor. No more threads linger than there are workers.
+//! - A part of a fork that was stolen, and for which its owner may wait, may be put before all others
+//!   ([`relieve`](Quarantine::relieve)).
 //! - While all jobs are suspect, one job of each code is [tried](crate::scheduler::threads::suspect_records::trials)
 //!   before all others, if need be on some of the threads that are left for workers.
 //!
@@ -28,7 +30,7 @@ use std::{
 };
 
 use crate::{
-    job::{Header, JobPtr, JobRef, runnable::Runnable, walked::WalkedJobs},
+    job::{Header, JobPtr, JobRef, body_bit, runnable::Runnable, walked::WalkedJobs},
     queue::injector::JobBatch,
     scheduler::threads::{suspect_records::trials::Rank, suspects::Suspects},
     sys::{AtomicUsize, Mutex, Ordering, lock},
@@ -46,6 +48,9 @@ const LINGER: Duration = Duration::from_millis(2);
 const CHECKED_AT_ONCE: usize = 64;
 /// A round checks this part of the queue at most.
 const CHECKED_PART: usize = 64;
+/// A stolen part is among so many: while more jobs wait than a round starts threads for, thieves take none. Several may
+/// have asked for room at one time.
+const PARTS_AMONG: usize = 256;
 
 /// The jobs that wait for a thread of the quarantine.
 pub(crate) struct Quarantine {
@@ -79,10 +84,28 @@ impl QuarantineQueue {
         tried.or_else(|| self.pop_other())
     }
 
+    /// Puts these jobs before all others.
+    fn put_first(&mut self, mut first: JobBatch<Header>) {
+        first.append(mem::replace(&mut self.tried, JobBatch::new()));
+        self.tried = first;
+    }
+
     /// Takes the first of the others, which belongs to this lap if any of them does.
     fn pop_other(&mut self) -> Option<*mut Header> {
         self.left_of_lap = self.left_of_lap.saturating_sub(1);
         self.others.pop()
+    }
+
+    /// Takes the first job that `is_wanted` selects.
+    fn take_first(&mut self, is_wanted: impl Fn(&Header) -> bool) -> Option<*mut Header> {
+        for checked in [&mut self.tried, &mut self.checked] {
+            if let Some((_, job)) = checked.take_first(PARTS_AMONG, &is_wanted) {
+                return Some(job);
+            }
+        }
+        let (before, job) = self.others.take_first(PARTS_AMONG, is_wanted)?;
+        self.left_of_lap -= usize::from(before < self.left_of_lap);
+        Some(job)
     }
 
     fn begin_lap(&mut self) {
@@ -169,6 +192,40 @@ impl Quarantine {
         self.tried.load(Ordering::Relaxed)
     }
 
+    /// Whether a part that `is_wanted` selects waits. Called by the monitor.
+    pub(crate) fn has(&self, is_wanted: impl Fn(&Header) -> bool) -> bool {
+        let queue = lock(&self.queue);
+        let batches = [&queue.tried, &queue.checked, &queue.others];
+        let mut first = batches
+            .into_iter()
+            .flat_map(|it| it.iter().take(PARTS_AMONG));
+        // SAFETY: the queue holds the job's right to run, which keeps it alive.
+        first.any(|job| is_wanted(unsafe { &*job }))
+    }
+
+    /// Puts the first of the parts that `is_wanted` selects before all others, so that it gets a thread of those that
+    /// are left for workers. Called by the monitor.
+    pub(crate) fn relieve(&self, is_wanted: impl Fn(&Header) -> bool) {
+        self.change(|queue| {
+            let Some(job) = queue.take_first(is_wanted) else {
+                return;
+            };
+            // SAFETY: the queue held the job's right to run, which keeps it alive.
+            unsafe { &*job }.set_body_bit(body_bit::RELIEVES);
+            let mut first = JobBatch::new();
+            // SAFETY: that right goes into the batch.
+            unsafe { first.push(job) };
+            queue.put_first(first);
+        });
+    }
+
+    /// Whether a part waits that was put before all others. Called by the monitor.
+    pub(super) fn is_relieving(&self) -> bool {
+        // SAFETY: the queue holds the job's right to run, which keeps it alive.
+        let relieves = |job: *mut Header| unsafe { &*job }.relieves();
+        self.tried() > 0 && lock(&self.queue).tried.iter().any(relieves)
+    }
+
     fn change<R>(&self, change: impl FnOnce(&mut QuarantineQueue) -> R) -> R {
         let mut queue = lock(&self.queue);
         let answer = change(&mut queue);
@@ -185,10 +242,7 @@ impl Quarantine {
         // SAFETY: the runnable's right goes into the batch.
         unsafe { batch.push(job.into_ptr().as_raw().as_ptr()) };
         self.change(|queue| match rank {
-            Rank::First => {
-                batch.append(mem::replace(&mut queue.tried, JobBatch::new()));
-                queue.tried = batch;
-            }
+            Rank::First => queue.put_first(batch),
             Rank::Tried => queue.tried.append(batch),
             Rank::Last => queue.others.append(batch),
         });

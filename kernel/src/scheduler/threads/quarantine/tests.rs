@@ -2,6 +2,8 @@
 
 #![allow(unsafe_code)]
 
+use std::{collections::HashSet, ptr};
+
 use super::*;
 use crate::{job::testing, scheduler::threads::suspect_records::record::MEMORY};
 
@@ -122,6 +124,39 @@ fn a_lap_takes_no_more_rounds_the_longer_the_queue_is() {
     let before = left();
     check(false);
     assert_eq!(before - left(), CHECKED_AT_ONCE, "without time");
+}
+
+/// At the end, among those that this lap has checked, among those that it has not, and among those that come later.
+#[test]
+fn a_part_that_others_wait_for_goes_before_all_others_and_the_others_keep_their_places() {
+    for place in [0, CHECKED_AT_ONCE - 1, CHECKED_AT_ONCE, JOBS - 1] {
+        let (quarantine, suspects, mut jobs) = full_queue();
+        assert_eq!(quarantine.take_released(&suspects, || true).len(), 0);
+        let address = |job: &Header| ptr::from_ref(job).cast_mut();
+        let (part, other) = (jobs.remove(place), testing::job());
+        // SAFETY: the queue keeps the job alive.
+        unsafe { &*part }.set_body_bit(body_bit::PART);
+        assert!(!quarantine.has(|job| address(job) == address(other.header())));
+        assert!(quarantine.has(|job| address(job) == part));
+        assert!(!quarantine.is_relieving());
+        quarantine.relieve(|job| address(job) == part);
+        assert!(quarantine.is_relieving());
+        assert_eq!((quarantine.len(), quarantine.tried()), (JOBS, 1));
+        quarantine.relieve(|job| address(job) == address(other.header()));
+        // The lap goes on.
+        let mut checked = HashSet::new();
+        for _ in 0..2 {
+            let unchecked = quarantine.change(QuarantineQueue::take_unchecked);
+            checked.extend(unchecked.iter());
+            quarantine.change(|queue| queue.checked.append(unchecked));
+        }
+        let rest = &jobs[CHECKED_AT_ONCE - usize::from(place < CHECKED_AT_ONCE)..];
+        assert!(checked == rest.iter().copied().collect(), "{place}");
+        let first = quarantine.pop_tried().unwrap();
+        assert!(first.into_ptr().as_raw().as_ptr() == part);
+        assert!(!quarantine.is_relieving());
+        assert!(taken(&quarantine, JOBS) == jobs, "{place}");
+    }
 }
 
 #[test]
