@@ -54,6 +54,7 @@ pub struct ScopedJoinHandle<'scope, T> {
 ///
 /// # Panics
 /// If `body` does, once the threads have ended.
+#[track_caller]
 pub fn scope<'env, F, R>(body: F) -> R
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,

@@ -25,10 +25,10 @@ use on_workers::on_workers;
 use tools::{Drops, Latch, until, watch};
 use weald_fiber::{self as thread, Builder, JoinError, Prefer};
 use weald_kernel::{
-    Runtime, Unit, Wait,
+    Runtime, Unit, Wait, WaitingJob,
     callback::{self, Owner, When},
 };
-use weald_sync::Barrier;
+use weald_sync::{Barrier, reason::Kind};
 
 #[test]
 fn a_join_returns_the_threads_result() {
@@ -640,4 +640,22 @@ fn a_pause_is_listed_with_the_line_of_its_call() {
         paused.cancel();
         assert!(paused.join().unwrap_err().is_cancelled());
     }
+}
+
+#[test]
+fn the_end_of_a_scope_is_awaited_at_the_line_of_its_call() {
+    let _watch = watch();
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let waits = runtime.block_on(async {
+        thread::spawn(|| thread::scope(|scope| drop(scope.spawn(thread::park))))
+    });
+    let line = line!() - 2;
+    let is_at_line = |job: WaitingJob| {
+        let reason = job.reason.filter(|reason| reason.kind == Kind::Children);
+        let site = reason.and_then(|reason| reason.site);
+        site.is_some_and(|site| (site.file(), site.line()) == (file!(), line))
+    };
+    until(|| runtime.waits().jobs.into_iter().any(is_at_line));
+    waits.cancel();
+    assert!(waits.join().unwrap_err().is_cancelled());
 }

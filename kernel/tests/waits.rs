@@ -20,7 +20,8 @@ use std::{
 use reports::{collect_reports, flushed, reports};
 use tools::{runtime, until, watch};
 use weald_kernel::{
-    Done, Interest, IoSource, JobName, JoinHandle, Runtime, Wait, Waits, sleep, timeout,
+    Done, Interest, IoSource, JobName, JoinHandle, JoinSet, Runtime, Scope, Wait, Waits, scope,
+    sleep, timeout,
 };
 use weald_sync::{Barrier, Event, Mutex, RwLock, channel, holders, reason::Kind};
 
@@ -451,6 +452,21 @@ fn waits_are_listed_with_their_lines() {
     assert_eq!(line_of_wait(&runtime, Kind::End), line!() - 1);
     sender.try_send(()).unwrap();
     joins.wait().unwrap();
+
+    let joins_next = runtime.spawn(async {
+        let mut set = JoinSet::new();
+        set.spawn(std::future::pending::<()>());
+        set.join_next().await
+    });
+    assert_eq!(line_of_wait(&runtime, Kind::End), line!() - 2);
+    joins_next.cancel();
+
+    let in_scope = runtime.spawn(async {
+        let never = async |scope: &Scope| scope.spawn(std::future::pending::<()>()).detach();
+        scope(never).await;
+    });
+    assert_eq!(line_of_wait(&runtime, Kind::Children), line!() - 2);
+    in_scope.cancel();
 }
 
 #[test]

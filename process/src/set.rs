@@ -91,10 +91,11 @@ impl<M: Send + 'static, T: Send + 'static> ProcessSet<M, T> {
     /// Waits for the first process to end among those not joined yet. None if there are none. O(log n).
     ///
     /// An event. Cancel-safe: if the wait is dropped, or another event is chosen, no result is lost.
+    #[track_caller]
     pub fn join_next(
         &mut self,
     ) -> Waiting<impl Branch<Output = Option<Joined<M, T>>> + use<'_, M, T>> {
-        Waiting::new(of_source(NextEnd(self)).open())
+        Waiting::here(of_source(NextEnd(self)).open())
     }
 
     /// As [`ProcessSet::join_next`], for `poll_…` functions: only the waker of the last call is woken.
@@ -161,7 +162,11 @@ impl<M: Send + 'static, T: Send + 'static> ProcessSet<M, T> {
     /// Cancel-safe: the processes are killed at the first poll, and those that have not ended stay in the set.
     pub async fn shutdown(&mut self) {
         self.kill_all();
-        while self.join_next().await.is_some() {}
+        // Not `join_next`, whose line reports would name.
+        while Waiting::new(of_source(NextEnd(self)).open())
+            .await
+            .is_some()
+        {}
     }
 
     /// Takes all processes out of the set; they continue.

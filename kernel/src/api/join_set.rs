@@ -135,10 +135,11 @@ impl<T: Send + 'static> JoinSet<T> {
     /// assert_eq!(ended, [42]);
     /// # });
     /// ```
+    #[track_caller]
     pub fn join_next(
         &mut self,
     ) -> Waiting<impl Branch<Output = Option<Result<T, JoinError>>> + use<'_, T>> {
-        Waiting::new(of_source(NextEnd(self)).open())
+        Waiting::here(of_source(NextEnd(self)).open())
     }
 
     /// Ready if [`JoinSet::join_next`] would not wait; so also if the set is empty. For `poll_…` functions: only the

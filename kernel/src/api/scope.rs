@@ -57,15 +57,19 @@ pub struct Scope {
 /// assert_eq!(total, 3);
 /// # });
 /// ```
-pub async fn scope<R>(body: impl AsyncFnOnce(&Scope) -> R) -> R {
-    let scope = Scope {
-        children: Arc::default(),
-    };
-    let guard = EndChildren(&scope);
-    let result = body(&scope).await;
-    scope.all_ended().await;
-    drop(guard);
-    result
+#[track_caller]
+pub fn scope<R>(body: impl AsyncFnOnce(&Scope) -> R) -> impl Future<Output = R> {
+    let site = Location::caller();
+    async move {
+        let scope = Scope {
+            children: Arc::default(),
+        };
+        let guard = EndChildren(&scope);
+        let result = body(&scope).await;
+        scope.all_ended_at(Some(site)).await;
+        drop(guard);
+        result
+    }
 }
 
 impl Scope {
@@ -129,7 +133,13 @@ impl Scope {
     }
 
     /// Waits until no job of the scope is left, and then closes the scope. Cancel-safe.
-    pub async fn all_ended(&self) {
+    #[track_caller]
+    pub fn all_ended(&self) -> impl Future<Output = ()> {
+        self.all_ended_at(Some(Location::caller()))
+    }
+
+    /// As [`all_ended`](Scope::all_ended), at this line, which reports name.
+    async fn all_ended_at(&self, site: Option<&'static Location<'static>>) {
         std::future::poll_fn(|cx| {
             if self.has_ended() {
                 return Poll::Ready(());
@@ -141,7 +151,7 @@ impl Scope {
             match self.has_ended() {
                 true => Poll::Ready(()),
                 false => {
-                    note_wait(Reason::unspecified(Kind::Children));
+                    note_wait(Reason::unspecified(Kind::Children).at(site));
                     Poll::Pending
                 }
             }
@@ -152,7 +162,7 @@ impl Scope {
     /// Waits until the scope has no job left that it must wait for, and holds the thread meanwhile. A cancel must not
     /// end this wait: a scope promises that its children have ended.
     fn wait_with_stack(&self) {
-        let mut all_ended = pin!(self.all_ended());
+        let mut all_ended = pin!(self.all_ended_at(None));
         let ended_or_gone = std::future::poll_fn(|cx| match all_ended.as_mut().poll(cx) {
             // Asked after the waker was left: a child that ends in between wakes it.
             Poll::Pending if self.runtime_is_gone() => Poll::Ready(()),

@@ -68,7 +68,7 @@ impl<B: Branch> Waiting<B> {
     /// As [`new`](Waiting::new), at the caller's line, which reports name.
     #[inline(always)]
     #[track_caller]
-    pub(crate) fn here(branch: B) -> Waiting<B> {
+    pub fn here(branch: B) -> Waiting<B> {
         Waiting::at(branch, Some(Location::caller()))
     }
 
