@@ -24,6 +24,7 @@ use std::{
     mem,
     panic::{AssertUnwindSafe, Location, catch_unwind},
     ptr::{self, NonNull},
+    time::Instant,
 };
 
 use crate::{
@@ -34,6 +35,7 @@ use crate::{
         stackful::{
             fiber::{BEGUN, Fiber},
             nested,
+            pinned::PinnedQueue,
             stack_context::{StackContext, StackKind, caller},
         },
         workers::{
@@ -41,6 +43,7 @@ use crate::{
             run_word::RunWord,
             shared::Shared,
             worker::Worker,
+            worker_core::WorkerCore,
         },
     },
     stack::{self, Onto, SavedSp, Stack, switch},
@@ -179,8 +182,8 @@ fn counts(cx: &Context) -> bool {
     unsafe { worker.core.enter(lease) }.is_ok_and(|mut core| core.count_if_allowed())
 }
 
-/// The budget of the running job is used up, or a look is due. For half a millisecond both are put off, since a yield
-/// in the middle of such runs makes a job of each of them.
+/// The budget of the running job is used up, or a look is due. Both are put off for a while
+/// ([`put_off`](WorkerCore::put_off)), since a yield in the middle of such runs makes a job of each of them.
 #[cold]
 #[inline(never)]
 fn has_time(cx: &Context) -> bool {
@@ -191,8 +194,9 @@ fn has_time(cx: &Context) -> bool {
     let Ok(mut core) = (unsafe { worker.core.enter(lease) }) else {
         return false;
     };
-    let has_time =
-        !shared.is_driven() && core.put_off(shared.clock.now()) && core.count_if_allowed();
+    let now = shared.clock.now();
+    let is_urgent = |core: &WorkerCore| is_urgent(cx, (shared, worker), core, now);
+    let has_time = !shared.is_driven() && core.put_off(now, is_urgent) && core.count_if_allowed();
     drop(core);
     if worker.has_lazy_jobs() {
         share_lazy(shared, worker);
@@ -201,6 +205,24 @@ fn has_time(cx: &Context) -> bool {
         cx.refill(shared.config.poll_budget);
     }
     has_time
+}
+
+/// Whether more waits for a look of the worker than jobs do: a timer, a callback, a descriptor, a thread that
+/// wants the worker, or one without a stack.
+fn is_urgent(
+    cx: &Context,
+    (shared, worker): (&Shared, &Worker),
+    core: &WorkerCore,
+    now: Instant,
+) -> bool {
+    let is_due = |step| step <= shared.clock.step_at(now);
+    !core.callbacks.is_empty()
+        || !worker.arrivals.is_empty()
+        || core.wheel.next_deadline().is_some_and(is_due)
+        || cx.pinned_here().is_some_and(PinnedQueue::has_runnable)
+        || shared.reactor.has_sources()
+        || shared.pool.is_wanted()
+        || shared.refused_lazy.is_any()
 }
 
 /// There have been lazy jobs for a row of runs: they are worth the journey to another worker.

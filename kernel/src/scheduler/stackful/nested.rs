@@ -211,7 +211,7 @@ fn take_eagerly(cx: &Context, worker: &Worker, job: JobPtr) -> Option<Runnable> 
     // SAFETY: *owner*: the worker of this thread's context.
     let mut core = unsafe { worker.core.enter(lease) }.ok()?;
     let is_used_up = core.is_used_up();
-    if is_used_up && !core.put_off(shared.clock.now()) {
+    if is_used_up && !core.put_off(shared.clock.now(), |_| true) {
         return None;
     }
     let before = match core.take_if_next(job) {

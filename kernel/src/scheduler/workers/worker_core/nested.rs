@@ -12,6 +12,10 @@ use crate::{
 /// itself, which costs as much as a dozen nested runs for each. Timers may be late by so much, or by [`MOST_RUNS`].
 const PUT_OFF: Duration = Duration::from_micros(500);
 
+/// The same while only other jobs wait, as they do beside one that computes. Each that runs ends the nesting of the one
+/// before, which leaves a dozen more jobs that wait.
+const PUT_OFF_FOR_JOBS: Duration = Duration::from_millis(8);
+
 /// After so many runs the clock is asked again: each may take long. While they take less than [`SHORT`] in all, the
 /// clock is asked half as often each time, which takes as long as half a run, down to [`MOST_RUNS`].
 const RUNS: u32 = 8;
@@ -69,15 +73,17 @@ impl WorkerCore {
     }
 
     /// A look is due in the middle of nested runs, each of which a look would end. Puts it off by [`RUNS`] or more.
-    /// False if it has been put off for [`PUT_OFF`].
-    pub(crate) fn put_off(&mut self, now: Instant) -> bool {
+    /// False if it has been put off for [`PUT_OFF`], or for [`PUT_OFF_FOR_JOBS`] if it is not urgent.
+    pub(crate) fn put_off(&mut self, now: Instant, is_urgent: impl FnOnce(&Self) -> bool) -> bool {
         let before = self.put_off.unwrap_or(PutOff {
             since: now,
             last: now,
             runs: RUNS / 2,
         });
         let passed = |then: Instant| now.saturating_duration_since(then);
-        if self.allowed == 0 || passed(before.since) >= PUT_OFF {
+        let so_far = passed(before.since);
+        if self.allowed == 0 || so_far >= PUT_OFF && (so_far >= PUT_OFF_FOR_JOBS || is_urgent(self))
+        {
             return false;
         }
         let runs = match passed(before.last) < SHORT {

@@ -1,7 +1,10 @@
 //! Rows (jobs that come from the next slot without a look at the other fields) change only the cost: a core that grants
 //! rows hands out the same jobs as one that asks at every step.
 
-use std::task::Waker;
+use std::{
+    task::Waker,
+    time::{Duration, Instant},
+};
 
 use super::{turns::DueLook, *};
 use crate::job::testing;
@@ -345,5 +348,27 @@ fn a_runner_goes_on_while_no_job_could_have_the_turn_and_no_look_is_due() {
     ];
     for refusal in refusals {
         assert!(!goes_on(refusal).0);
+    }
+}
+
+#[test]
+fn a_look_is_put_off_for_half_a_millisecond_or_for_eight_if_only_jobs_wait() {
+    for (is_urgent, most) in [(true, 500), (false, 8_000)] {
+        let mut tested = Tested::new();
+        tested.core.set_until_look(1);
+        let begin = Instant::now();
+        let mut asked = 0;
+        let mut put_off = |microseconds| {
+            tested
+                .core
+                .put_off(begin + Duration::from_micros(microseconds), |_| {
+                    asked += 1;
+                    is_urgent
+                })
+        };
+        assert!([0, 100, 499, most - 1].into_iter().all(&mut put_off));
+        assert!(!put_off(most));
+        // Not before half a millisecond, and not after eight.
+        assert_eq!(asked, 1);
     }
 }
