@@ -149,6 +149,30 @@ pub fn note_wait(what: Reason) {
 /// job's, and the job has noted no other one before in this poll.
 #[inline(always)]
 pub fn note_wait_of(what: Reason, waker: &Waker) {
+    let Some(word) = what.to_word_with_known_site() else {
+        return note_in_general(&what, waker);
+    };
+    let is_noted = context::with(|cx| {
+        cx.job().is_some_and(|job| {
+            // SAFETY: as above.
+            let header = unsafe { job.header() };
+            let is_common = waker::is_of(waker, job) && !header.has_noted_wait();
+            if is_common {
+                header.set_waits_for(word);
+                cx.note_reason_here();
+            }
+            is_common
+        })
+    });
+    if !is_noted {
+        note_in_general(&what, waker);
+    }
+}
+
+/// [`note_wait_of`], whatever was noted before, and for a line that is not in the table of lines yet.
+#[inline(never)]
+fn note_in_general(what: &Reason, waker: &Waker) {
+    let what = *what;
     context::with(|cx| {
         if let Some(job) = cx.job() {
             // SAFETY: as above.

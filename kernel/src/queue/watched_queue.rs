@@ -92,6 +92,18 @@ impl<T> WatchedQueue<T> {
         Some(item)
     }
 
+    /// Takes the first, which the caller has seen.
+    ///
+    /// # Safety
+    /// The caller is the owner, and the queue is not empty.
+    #[inline(always)]
+    pub(crate) unsafe fn drop_first(&self) {
+        debug_assert!(self.len() > 0, "there is a first");
+        let head = self.head.load(Ordering::Relaxed);
+        // Release: as in `pop`.
+        self.head.store(head.wrapping_add(1), Ordering::Release);
+    }
+
     /// Takes the first, which the caller has seen, and puts `item` at the end.
     ///
     /// # Safety

@@ -260,6 +260,16 @@ impl Reason {
         self.with_number(self.site.map_or(name, |site| sites::number(name, site)))
     }
 
+    /// As [`to_word_with_site`](Reason::to_word_with_site), if that takes only one look into the table of sites.
+    #[inline(always)]
+    pub fn to_word_with_known_site(self) -> Option<u64> {
+        let number = match self.site {
+            None => self.name.0,
+            Some(site) => sites::known_number(self.name.0, site)?,
+        };
+        Some(self.with_number(number))
+    }
+
     #[inline(always)]
     const fn with_number(self, number: u16) -> u64 {
         let object = (self.object as u64 >> 3) & ((1 << OBJECT_BITS) - 1);
@@ -283,6 +293,7 @@ const OBJECT_BITS: u32 = 44;
 const KIND_SHIFT: u32 = 59;
 
 /// The number of a name, or of a name and a site.
+#[inline(always)]
 fn number_of(word: u64) -> u16 {
     let number = (word >> OBJECT_BITS) & ((1 << (KIND_SHIFT - OBJECT_BITS)) - 1);
     u16::try_from(number).expect("it has 15 bits")
@@ -290,11 +301,18 @@ fn number_of(word: u64) -> u16 {
 
 /// The word of a reason, with the line of the wait. Zero, and a word that has a site, stay as they are. It costs a look
 /// into a table.
+#[inline(always)]
 pub fn word_at(word: u64, site: &'static Location<'static>) -> u64 {
     let number = number_of(word);
-    if word == 0 || sites::is_site(number) {
-        return word;
+    match word == 0 || sites::is_site(number) {
+        true => word,
+        false => with_site(word, site),
     }
+}
+
+#[inline(never)]
+fn with_site(word: u64, site: &'static Location<'static>) -> u64 {
+    let number = number_of(word);
     let with_site = sites::number(number, site);
     word & !(u64::from(u16::MAX >> 1) << OBJECT_BITS) | u64::from(with_site) << OBJECT_BITS
 }

@@ -37,6 +37,7 @@ const _: () = assert!(
 );
 
 /// Whether a number is that of a pair.
+#[inline(always)]
 pub(super) fn is_site(number: u16) -> bool {
     number >= FIRST
 }
@@ -45,6 +46,15 @@ pub(super) fn is_site(number: u16) -> bool {
 #[inline(always)]
 pub(super) fn number(name: u16, site: Site) -> u16 {
     PAIRS.number(name, site)
+}
+
+/// As [`number`], if the pair is in its first place.
+#[inline(always)]
+pub(super) fn known_number(name: u16, site: Site) -> Option<u16> {
+    let place = first_place(name, site);
+    // Relaxed: as in `Pairs::number`.
+    let is_there = PAIRS.0[place].load(Ordering::Relaxed) == pair(name, site);
+    is_there.then(|| number_of(place))
 }
 
 /// The name's number and the site of a number.

@@ -91,6 +91,21 @@ fn poll_first<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> 
     future.poll(&mut Context::from_waker(waker))
 }
 
+/// As [`poll_first`], for a further poll of a wait with these notes. Sets `has_ended` if it has ended the wait, and the
+/// runtime need not be told.
+#[inline(never)]
+fn poll_again<F: Future>(
+    future: Pin<&mut F>,
+    waker: &Waker,
+    (notes, has_ended): (u8, &mut bool),
+) -> Poll<F::Output> {
+    let polled = future.poll(&mut Context::from_waker(waker));
+    if polled.is_ready() {
+        *has_ended = unit::with(|unit| unit.end_first_poll(notes));
+    }
+    polled
+}
+
 /// Continues a wait behind its first poll, which has not ended it: each further poll is like the first one.
 #[inline(never)]
 fn wait_on_polled<F: Future>(
@@ -98,8 +113,12 @@ fn wait_on_polled<F: Future>(
     waker: &Waker,
     (mut begun, site): (Begun, &'static Location<'static>),
 ) -> F::Output {
+    let mut has_ended = false;
     while hooks().suspend(&mut begun.0, site) {
-        if let Poll::Ready(output) = poll_first(future.as_mut(), waker) {
+        if let Poll::Ready(output) = poll_again(future.as_mut(), waker, (begun.0, &mut has_ended)) {
+            if has_ended {
+                mem::forget(begun);
+            }
             return output;
         }
     }

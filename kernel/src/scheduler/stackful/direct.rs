@@ -32,7 +32,11 @@ use std::ptr::{self, NonNull};
 use weald_sync::unit::{self, Unit};
 
 use crate::{
-    job::{Header, JobPtr, body_bit, runnable::Runnable},
+    job::{
+        Header, JobPtr, body_bit,
+        runnable::Runnable,
+        transition::{Listening, ParkOutcome},
+    },
     scheduler::{
         stackful::{
             fiber::own_stack_of,
@@ -77,6 +81,76 @@ impl Context {
         let _answer = next.header().state.start();
         fiber.caller.set(leaving.caller.get());
         next.into_ptr();
+        Some(fiber)
+    }
+
+    /// Suspends the stack of the running fiber, which is `job`, if that has nothing to restore afterwards except that
+    /// it runs on its stack, and a direct switch to another fiber is possible. Returns when it has resumed. All of
+    /// [`suspend`](super::stack_context::suspend) that such a wait needs, in one frame. `job` has noted nothing that
+    /// matters to a park.
+    #[inline(always)]
+    pub(crate) fn switch_to_next_pinned(&self, (job, header): (JobPtr, &Header)) -> bool {
+        // SAFETY: at the top ([`StackContext`]): the caller runs on it.
+        let Some(own) = (unsafe { self.stack_context().as_ref() }) else {
+            return false;
+        };
+        let Some(next) = self.leave_pinned(own, (job, header)) else {
+            return false;
+        };
+        let onto = Onto::Ours(next.newest().stack());
+        // SAFETY: *its stack* ([`fiber`](super::fiber)): the next fiber is suspended there, and the job's next run
+        // resumes here.
+        unsafe { stack::switch(own.saved_sp.as_ptr(), next.saved_sp.get(), onto, 0) };
+        // It is pinned, so this is the same thread.
+        self.set_stack_context(own);
+        true
+    }
+
+    /// The part of [`switch_to_next_pinned`](Context::switch_to_next_pinned) before the switch: parks or queues `job`,
+    /// and begins the run of the next fiber.
+    #[inline(always)]
+    fn leave_pinned(
+        &self,
+        leaving: &StackContext,
+        (job, header): (JobPtr, &Header),
+    ) -> Option<&StackContext> {
+        let pinned = self.pinned_here()?;
+        // As in `begin_next`.
+        let is_pinned = leaving.kind == StackKind::Fiber
+            && ptr::eq(leaving.pinned(), pinned)
+            && !leaving.migrates.get();
+        if !is_pinned || !self.is_in_no_scope() {
+            return None;
+        }
+        let budget = self.direct_budget()?;
+        let (next, fiber) = next_fiber(pinned)?;
+        let ((worker, lease), shared) = (self.worker()?, self.shared()?);
+        // In a forked process the general way panics.
+        if !shared.process.is_here() {
+            return None;
+        }
+        // SAFETY: *owner*: the worker of this thread's context.
+        let mut core = unsafe { worker.core.enter_at_once(lease) }?;
+        if !core.count_pinned_in_row(pinned, shared.config.next_slot_runs) {
+            return None;
+        }
+        pinned.drop_first_own();
+        worker.set_running(next, core.polls());
+        // The lock before the park, as in `WorkerLoop::run_from`.
+        drop(core);
+        if header.state.park(Listening::No) == ParkOutcome::Again {
+            // SAFETY: one runner: the caller runs the job, and gives up its right here.
+            pinned.push_own(unsafe { Runnable::new(job) });
+        }
+        self.begin_counted_run(next, budget);
+        // SAFETY: this thread has the job's right to run.
+        let next = unsafe { next.header() };
+        next.set_waits_for(0);
+        // As in `begin_next`.
+        let _answer = next.state.start();
+        fiber.caller.set(leaving.caller.get());
+        // Its last wait may have been on a segment.
+        leaving.suspends_itself();
         Some(fiber)
     }
 

@@ -219,6 +219,15 @@ impl PinnedQueue {
         Some(JobPtr::from_raw(job))
     }
 
+    /// Takes the [first](PinnedQueue::first_own) job, which the caller has seen, and now has the right to run. The
+    /// queue's thread only.
+    #[inline(always)]
+    pub(crate) fn drop_first_own(&self) {
+        debug_assert!(self.is_here(), "only the queue's thread takes");
+        // SAFETY: own thread: the caller's promise; it has seen a first job.
+        unsafe { self.own.runnable.drop_first() };
+    }
+
     #[cold]
     fn drain_incoming(&self) {
         let mut incoming = lock(&self.incoming);

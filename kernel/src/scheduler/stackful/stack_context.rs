@@ -18,8 +18,9 @@
 //! What a switch restores, and where: the stack pointer and the registers that a callee saves are on the stack
 //! ([`crate::stack`]); [`suspend`] restores the stack context, the root fork and whether a future is being dropped; the
 //! wait (`first_poll::end`, or `SavedFlags` in `wait_on`; a common one `Unit::end_first_poll` of `sync`) restores what
-//! the poll had noted (listening, yielded); a direct yield of a pinned fiber (`yields`), and a direct switch of one
-//! that migrates (`switch_to_next_migrating` in `direct`), restore the stack context alone; the loop's next poll, or
+//! the poll had noted (listening, yielded); a common wait of a pinned fiber (`switch_to_next_pinned` in `direct`), a
+//! direct yield of one (`yields`), and a direct switch of one that migrates (`switch_to_next_migrating` in `direct`)
+//! restore the stack context alone; the loop's next poll, or
 //! `Context::begin_nested`, restores the job and its budget. A fiber that migrates then parks or queues the one that
 //! was left (`Context::settle_left`), before anything else of the runtime is called.
 //!

@@ -42,7 +42,7 @@ impl ProcessNumber {
     }
 
     /// Whether the calling process is that one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn is_here(self) -> bool {
         match page() {
             Some(page) => page.load(Ordering::Relaxed) == self.0,
@@ -61,7 +61,7 @@ impl ProcessNumber {
 }
 
 /// The page that the system wipes in a forked process. None if it does not.
-#[inline]
+#[inline(always)]
 fn page() -> Option<&'static AtomicU64> {
     static WIPED: OnceLock<Option<&'static AtomicU64>> = OnceLock::new();
     *WIPED.get_or_init(map)

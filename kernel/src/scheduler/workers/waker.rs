@@ -172,6 +172,20 @@ pub(crate) fn is_own(waker: &Waker) -> bool {
 /// Wakes those of the wakers that `next` returns which [are own](is_own), and leaves the others in `foreign`. A thread
 /// that waits on this OS thread is queued without the way through [`ready`].
 pub(crate) fn wake_own(next: &mut dyn FnMut() -> Option<Waker>, foreign: &mut Vec<Waker>) {
+    while let Some(last) = wake_until_last(next, foreign) {
+        free_caught(last);
+    }
+}
+
+/// [`wake_own`] until there is a job of which this was the last reference.
+// In a frame of its own: what `free_caught` drops is user code, which may wait, so that a fiber migrates between two
+// wakes.
+#[inline(never)]
+fn wake_until_last(
+    next: &mut dyn FnMut() -> Option<Waker>,
+    foreign: &mut Vec<Waker>,
+) -> Option<LastRef> {
+    let pinned = context::here().pinned_here();
     while let Some(waker) = next() {
         if !is_of_job(&waker) {
             match Parker::is_waker(&waker) {
@@ -185,16 +199,21 @@ pub(crate) fn wake_own(next: &mut dyn FnMut() -> Option<Waker>, foreign: &mut Ve
         mem::forget(waker);
         if job.header().state.wake() == Owes::Schedule {
             // SAFETY: the state just granted it.
-            queue_woken(unsafe { Runnable::new(job.ptr()) });
+            let woken = unsafe { Runnable::new(job.ptr()) };
+            match pinned {
+                Some(pinned) if woken.header().is_suspended_at(pinned) => pinned.push_own(woken),
+                _ => ready(woken),
+            }
         }
         if let Some(last) = job.give_up() {
-            free_caught(last);
+            return Some(last);
         }
     }
+    None
 }
 
-/// In a frame of its own: what [`free_caught`] drops is user code, which may wait, so that a fiber migrates between two
-/// wakes. A frame that has read the thread's context must not do so again then.
+/// In a frame of its own: between two wakes there may be user code, which may wait, so that a fiber migrates. A frame
+/// that has read the thread's context must not do so again then.
 #[inline(never)]
 fn queue_woken(woken: Runnable) {
     match context::here().pinned_here() {

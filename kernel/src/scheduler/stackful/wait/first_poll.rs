@@ -13,11 +13,14 @@ use std::panic::Location;
 use weald_sync::hooks::FirstPoll;
 
 use super::{may_suspend, unwind_if_cancelled};
-use crate::scheduler::{
-    stackful::stack_context,
-    workers::{
-        context::{self, PollNotes},
-        waker,
+use crate::{
+    job::{Header, JobPtr},
+    scheduler::{
+        stackful::stack_context,
+        workers::{
+            context::{self, Context, PollNotes},
+            waker,
+        },
     },
 };
 
@@ -52,19 +55,59 @@ pub(crate) fn begin() -> Option<FirstPoll> {
 ///
 /// # Panics
 /// Does not return to a job that is cancelled, unless it is shielded.
-#[inline]
+// Not inlined: it may resume on another thread.
+#[inline(never)]
 pub(crate) fn suspend(notes: &mut u8, site: &'static Location<'static>) -> bool {
-    let mut cx = context::again();
+    let cx = context::here();
     let Some(job) = cx.job() else {
         return false;
     };
     // SAFETY: the thread that runs a job keeps it alive; so does its stack while it is suspended.
     let header = unsafe { job.header() };
     header.note_site(site);
-    if header.extensions.tell_that_it_takes_long() {
-        // What was told is user code, which may have waited, and a fiber may have migrated meanwhile.
-        cx = context::again();
+    match header.extensions.is_empty() {
+        true => suspend_told(cx, (job, header), notes),
+        false => tell_and_suspend((job, header), notes),
     }
+}
+
+/// [`suspend`] of a job to which it must perhaps be told that it takes long.
+#[inline(never)]
+fn tell_and_suspend((job, header): (JobPtr, &Header), notes: &mut u8) -> bool {
+    header.extensions.tell_that_it_takes_long();
+    // What was told is user code, which may have waited, and a fiber may have migrated meanwhile.
+    suspend_again((job, header), notes)
+}
+
+/// [`suspend_told`], perhaps on another thread than the caller began on.
+#[inline(never)]
+fn suspend_again(job: (JobPtr, &Header), notes: &mut u8) -> bool {
+    suspend_told(context::here(), job, notes)
+}
+
+/// [`suspend`], where nothing is to be told any more.
+// Inlined into frames that read a thread-local only before it.
+#[inline(always)]
+fn suspend_told(cx: &Context, (job, header): (JobPtr, &Header), notes: &mut u8) -> bool {
+    let before = PollNotes::of_bits(*notes);
+    let is_common = before.leaves_nothing() && cx.noted().only_waits();
+    if !is_common || !cx.switch_to_next_pinned((job, header)) {
+        return suspend_in_general((job, header), notes);
+    }
+    // It is pinned, so this is the same thread.
+    cx.begin_poll_of_wait();
+    *notes = before.after_suspension().to_bits();
+    if header.state.is_cancelled() {
+        unwind_if_cancelled(header);
+    }
+    true
+}
+
+/// [`suspend`] of a fiber that is not pinned yet, or has something to restore, or cannot switch to another one; and of
+/// any other job.
+#[inline(never)]
+fn suspend_in_general((job, header): (JobPtr, &Header), notes: &mut u8) -> bool {
+    let cx = context::again();
     debug_assert!(may_suspend(cx), "a poll changes nothing of what allowed it");
     let Some(root) = stack_context::root(cx) else {
         return false;

@@ -70,6 +70,12 @@ impl PollNotes {
         self.0 & !PollNotes::YIELDED.0 == 0
     }
 
+    /// Whether nothing is noted but that a wait with the stack polls, and perhaps what it waits for.
+    #[inline(always)]
+    pub(crate) fn only_waits(self) -> bool {
+        self.0 & !PollNotes::HAS_REASON.0 == PollNotes::WAITS.0
+    }
+
     #[inline(always)]
     pub(super) fn and(self, other: PollNotes) -> PollNotes {
         PollNotes(self.0 | other.0)

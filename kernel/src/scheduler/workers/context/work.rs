@@ -62,6 +62,18 @@ impl Context {
         }
     }
 
+    /// As [`note_reason`](Context::note_reason), for code that does not wait between a look at a thread-local and this.
+    #[inline(always)]
+    pub(crate) fn note_reason_here(&self) {
+        unit::with(|unit| {
+            let noted = PollNotes::of_bits(unit.notes());
+            if noted.waits() {
+                // SAFETY: `WAITS` is not taken back.
+                unsafe { unit.set_notes(noted.and(PollNotes::HAS_REASON).to_bits()) };
+            }
+        });
+    }
+
     /// That poll has ended.
     #[inline(always)]
     pub(crate) fn end_poll_of_wait(&self) {
