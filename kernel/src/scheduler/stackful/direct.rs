@@ -410,3 +410,6 @@ fn next_fiber(pinned: &PinnedQueue) -> Option<(JobPtr, &StackContext)> {
     let is_fit = fiber.kind == StackKind::Fiber && !fiber.migrates.get();
     is_fit.then_some((first, fiber))
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;
