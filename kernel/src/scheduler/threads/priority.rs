@@ -28,8 +28,8 @@ pub(crate) enum CpuShare {
 
 /// How much lower, in steps of nice: 15 steps leave about one part in 28 beside one busy worker.
 const STEPS: i32 = 15;
-/// The lowest priority, as nice.
-const LOWEST: i32 = 19;
+/// The lowest priority, as nice. Of a program that has it, no thread can be lowered.
+pub(crate) const LOWEST: i32 = 19;
 /// The slice of a lowered thread, in nanoseconds: the least that the system accepts.
 const SHORT_SLICE: u64 = 100_000;
 /// The system's own slice.

@@ -159,6 +159,9 @@ fn nice(number: u32) -> i32 {
 #[test]
 fn as_many_senders_as_cores_keep_their_priority_while_they_send() {
     let threads = DetachedThreads::new(1);
+    if threads.normal == priority::LOWEST {
+        return;
+    }
     let (numbers_to, numbers) = std::sync::mpsc::channel();
     let (ends, ended) = std::sync::mpsc::channel::<()>();
     let ended = std::sync::Mutex::new(ended);
