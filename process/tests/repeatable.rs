@@ -258,10 +258,11 @@ fn disturb(round: u64) -> Vec<weald_kernel::JoinHandle<u64>> {
 
 #[test]
 fn a_seed_gives_one_trace_whatever_ran_before() {
-    let _watch = watch();
+    let watch = watch();
     let mut traces = HashSet::new();
     let mut kept = Vec::new();
     for seed in 0..20 {
+        watch.again();
         let first = run(seed);
         for round in 1..20 {
             kept.push(disturb(round));
