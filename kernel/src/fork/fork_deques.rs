@@ -234,7 +234,11 @@ impl ForkDeques {
     /// Offers one to an owner that lacks one, if so many threads are left.
     fn offer_relief(&self, shared: &Shared, left: ThreadsLeft) {
         let admission = self.admission(shared);
-        let is_queued = LazyCell::new(|| shared.quarantine.has(thief::is_stolen_without_relief));
+        // The owner of a stolen part is active.
+        let is_queued = LazyCell::new(|| {
+            self.iter().any(ForkDeque::is_active)
+                && shared.quarantine.has(thief::is_stolen_without_relief)
+        });
         let lacking = || {
             let lacking = self.iter().filter(|it| admission.lacks_relief(it));
             let queue = iter::once(relief::QUEUE).filter(|_| *is_queued);

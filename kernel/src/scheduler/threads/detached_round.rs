@@ -241,7 +241,12 @@ fn start_for_quarantine(shared: &Arc<Shared>, wanted: usize) {
         return;
     }
     let places = match room {
-        0 => shared.quarantine.tried().min(room_for_tried(shared)),
+        // Those that start take these first.
+        0 => {
+            let tried = shared.quarantine.tried();
+            let without_thread = tried.saturating_sub(shared.quarantine.starting());
+            without_thread.min(room_for_tried(shared))
+        }
         room => waiting.min(room),
     };
     let starts = wanted.min(places).min(STARTS_PER_ROUND);

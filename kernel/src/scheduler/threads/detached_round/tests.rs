@@ -113,3 +113,57 @@ fn a_job_that_announces_does_not_become_suspect_where_there_is_no_quarantine() {
         shared.detached.end(ListedRun::OfThread(0));
     }
 }
+
+/// No thread is free but those that are left for workers, and six jobs of a suspect kind wait in quarantine. Without a
+/// monitor.
+fn with_full_quarantine() -> Arc<Shared> {
+    let config = Config {
+        workers: 2,
+        spare_threads: 16,
+        stuck_after: Duration::from_secs(1000),
+        ..Config::new()
+    };
+    let (shared, _handoffs) = Shared::new(config, ClockKind::Real).unwrap();
+    while shared.pool.free(&shared) > left_for_workers(&shared) {
+        shared.pool.count_new(shared.most_threads()).unwrap();
+    }
+    let jobs: Vec<_> = (0..6).map(|_| testing::runnable()).collect();
+    shared
+        .suspects
+        .note_offence(jobs[0].header(), Instant::now());
+    for job in jobs {
+        shared.quarantine.push(job, &shared.suspects);
+    }
+    assert_eq!((shared.quarantine.len(), shared.quarantine.tried()), (6, 0));
+    shared
+}
+
+#[test]
+fn a_part_that_others_wait_for_gets_one_thread_however_slowly_that_starts() {
+    let shared = with_full_quarantine();
+    let part = testing::runnable();
+    part.header()
+        .set_body_bit(body_bit::PART | body_bit::RELIEVES);
+    shared.suspects.note_offence(part.header(), Instant::now());
+    shared.quarantine.push(part, &shared.suspects);
+    assert!(shared.quarantine.is_relieving());
+    // The thread that the last round started has not begun.
+    shared.quarantine.begin_start();
+    shared.pool.count_new(shared.most_threads()).unwrap();
+    let threads = shared.pool.threads();
+    run(&shared);
+    assert_eq!(shared.quarantine.starting(), 1);
+    assert_eq!(shared.pool.threads(), threads);
+    assert_eq!(shared.quarantine.len(), 7);
+}
+
+#[test]
+fn a_thread_that_is_left_for_workers_takes_no_other_job_if_its_own_is_gone() {
+    let shared = with_full_quarantine();
+    assert!(serve::start_quarantine(&shared).is_ok());
+    while shared.quarantine.starting() > 0 || !shared.pool.has_idle() {
+        std::thread::yield_now();
+    }
+    assert_eq!(shared.quarantine.len(), 6);
+    shared.stop();
+}

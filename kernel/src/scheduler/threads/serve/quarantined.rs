@@ -23,13 +23,15 @@ impl PoolService<'_> {
     /// Runs jobs of the quarantine, until there is none, or one is pinned to this thread, or a worker needs it more.
     pub(super) fn run_quarantined(&self) -> Flow {
         self.shared.quarantine.end_start();
+        // Another thread may have taken the job for which this one was started, beyond the share.
+        let mut may_be_beyond = true;
         let mut has_run_relief = false;
         while !self.shared.is_stopped() {
             if let Some(orphan) = take_orphan(self.shared) {
                 self.begin(&orphan);
                 break;
             }
-            let takes_any = self.takes_any(has_run_relief);
+            let takes_any = self.takes_any(may_be_beyond);
             let next = match takes_any {
                 true => self.shared.quarantine.pop(),
                 false => self.shared.quarantine.pop_tried(),
@@ -41,6 +43,7 @@ impl PoolService<'_> {
                 break;
             };
             has_run_relief |= job.header().relieves();
+            may_be_beyond = has_run_relief;
             self.tried
                 .set(self.shared.suspects.tried_work(job.header()));
             let (ptr, since) = (job.ptr(), Instant::now());
@@ -103,9 +106,9 @@ impl PoolService<'_> {
 
     /// Whether the thread may take any job of the quarantine. Jobs that are tried, or that others wait for, get threads
     /// that are left for workers; such a thread takes only further ones of these.
-    fn takes_any(&self, has_run_relief: bool) -> bool {
+    fn takes_any(&self, may_be_beyond: bool) -> bool {
         let shared = self.shared;
-        let may_be_beyond = has_run_relief || shared.suspects.are_all();
+        let may_be_beyond = may_be_beyond || shared.suspects.are_all();
         !may_be_beyond || detached_round::is_within_share(shared)
     }
 }
