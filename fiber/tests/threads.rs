@@ -643,9 +643,18 @@ fn a_pause_is_listed_with_the_line_of_its_call() {
 }
 
 #[test]
-fn the_end_of_a_scope_is_awaited_at_the_line_of_its_call() {
+fn the_end_of_a_thread_or_a_scope_is_awaited_at_a_line_of_the_program() {
     let _watch = watch();
     let runtime = Runtime::builder().workers(1).build().unwrap();
+    let job = runtime.spawn(async { thread::spawn(thread::park).await });
+    let line = line!() - 1;
+    let ends_here = |job: WaitingJob| {
+        let reason = job.reason.filter(|reason| reason.kind == Kind::End);
+        let site = reason.and_then(|reason| reason.site);
+        site.is_some_and(|site| (site.file(), site.line()) == (file!(), line))
+    };
+    until(|| runtime.waits().jobs.into_iter().any(ends_here));
+    job.cancel();
     let waits = runtime.block_on(async {
         thread::spawn(|| thread::scope(|scope| drop(scope.spawn(thread::park))))
     });

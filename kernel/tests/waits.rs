@@ -453,6 +453,12 @@ fn waits_are_listed_with_their_lines() {
     sender.try_send(()).unwrap();
     joins.wait().unwrap();
 
+    let never = runtime.spawn(std::future::pending::<()>());
+    let awaits = runtime.spawn(async move { drop(never.await) });
+    assert_eq!(line_of_wait(&runtime, Kind::End), line!() - 1);
+    awaits.cancel();
+    until(|| awaits.is_finished());
+
     let joins_next = runtime.spawn(async {
         let mut set = JoinSet::new();
         set.spawn(std::future::pending::<()>());

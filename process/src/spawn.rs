@@ -321,6 +321,7 @@ impl<M, T> Process<M, T> {
 impl<M, T> Future for Process<M, T> {
     type Output = Result<T, ExitReason>;
 
+    #[track_caller]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let ended = Pin::new(&mut self.handle).poll(cx);
         ended.map(|end| self.end(end))

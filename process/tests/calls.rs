@@ -21,7 +21,7 @@ use std::{
 
 use reports::{collect_reports, flushed, reports};
 use tools::{Latch, Random, each_seed, for_seeds, on_each, runtime, until, watch};
-use weald_kernel::{Runtime, Wait, now, sleep, spawn, timeout, yield_now};
+use weald_kernel::{Runtime, Wait, WaitingJob, now, sleep, spawn, timeout, yield_now};
 use weald_process::{
     self as process, Builder, CallError, ExitReason, Inbox, Name, Pid, Reply, callback,
 };
@@ -554,4 +554,22 @@ fn a_call_names_whom_it_was_made_to() {
     );
     assert!(waits.cycles.is_empty());
     [caller, kept].iter().for_each(Pid::kill);
+}
+
+#[test]
+fn a_process_is_awaited_at_the_line_of_the_program() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let job = runtime.spawn(async {
+        let never = process::spawn(async |mut inbox: Inbox<()>| inbox.receive().await);
+        never.unwrap().await
+    });
+    let line = line!() - 2;
+    let is_here = |job: WaitingJob| {
+        let reason = job.reason.filter(|reason| reason.kind == Kind::End);
+        let site = reason.and_then(|reason| reason.site);
+        site.is_some_and(|site| (site.file(), site.line()) == (file!(), line))
+    };
+    until(|| runtime.waits().jobs.into_iter().any(is_here));
+    job.cancel();
 }

@@ -40,6 +40,7 @@ mod runtime {
     pub mod reason;
     mod sites;
     pub mod unit;
+    pub(crate) mod user_sites;
     pub(crate) mod wait;
 }
 

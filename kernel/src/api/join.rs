@@ -7,6 +7,7 @@ use std::{
     fmt,
     marker::PhantomData,
     mem::{self, MaybeUninit},
+    panic::Location,
     pin::Pin,
     sync::Mutex,
     task::{Context, Poll, Waker},
@@ -14,7 +15,7 @@ use std::{
 
 use weald_sync::{
     Event, Polled, Source, of_source,
-    reason::{Kind, Reason},
+    reason::{self, Kind, Reason},
 };
 
 use crate::{
@@ -312,11 +313,14 @@ fn wait_for_hooks(job: &Header, waker: Waker) -> bool {
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
+    // The caller's line is that of the `.await`.
+    #[track_caller]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let site = Location::caller();
         if self.job.is_none() {
             return Poll::Ready(Err(JoinError::Cancelled));
         }
-        if self.as_mut().poll_ready(cx).is_pending()
+        if self.poll_end(cx, Some(site)).is_pending()
             || !context::with(|here| here.spend(cx.waker()))
         {
             return Poll::Pending;
@@ -343,28 +347,7 @@ impl<T> Source for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
     fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(job) = &self.job else {
-            return Poll::Ready(());
-        };
-        let state = &job.header().state;
-        // The waker may be written only while no joiner is registered: a completion takes it otherwise.
-        if !state.is_done() && state.unregister_joiner() {
-            // Cloned before the lock, and the former one dropped after it: a waker is user code.
-            let waker = kept(cx.waker());
-            let former = job.header().extensions.lock().joiner.replace(waker);
-            drop(former);
-            if state.register_joiner() {
-                note_wait_of(self.reason(), cx.waker());
-                return Poll::Pending;
-            }
-            let unused = job.header().extensions.lock().joiner.take();
-            drop(unused);
-        }
-        // Done, but a job has ended only after its exit hooks. The thread that runs them takes the waker then.
-        match state.has_ended() || !wait_for_hooks(job.header(), kept(cx.waker())) {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
-        }
+        self.poll_end(cx, None)
     }
 
     fn take(mut self: Pin<&mut Self>) -> Self::Output {
@@ -378,6 +361,35 @@ impl<T> Source for JoinHandle<T> {
         match &self.job {
             Some(job) => Reason::new(Kind::End, job.header()),
             None => Reason::unspecified(Kind::End),
+        }
+    }
+}
+
+impl<T> JoinHandle<T> {
+    /// Whether the job has ended. `site`: the line that asks, if it is known.
+    fn poll_end(&self, cx: &mut Context<'_>, site: Option<&'static Location<'static>>) -> Poll<()> {
+        let Some(job) = &self.job else {
+            return Poll::Ready(());
+        };
+        let state = &job.header().state;
+        // The waker may be written only while no joiner is registered: a completion takes it otherwise.
+        if !state.is_done() && state.unregister_joiner() {
+            // Cloned before the lock, and the former one dropped after it: a waker is user code.
+            let waker = kept(cx.waker());
+            let former = job.header().extensions.lock().joiner.replace(waker);
+            drop(former);
+            if state.register_joiner() {
+                let site = site.and_then(reason::user_site);
+                note_wait_of(self.reason().at(site), cx.waker());
+                return Poll::Pending;
+            }
+            let unused = job.header().extensions.lock().joiner.take();
+            drop(unused);
+        }
+        // Done, but a job has ended only after its exit hooks. The thread that runs them takes the waker then.
+        match state.has_ended() || !wait_for_hooks(job.header(), kept(cx.waker())) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
         }
     }
 }

@@ -11,6 +11,7 @@ use std::{
 };
 
 use super::sites;
+pub use super::user_sites::user_site;
 
 /// The kinds of waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
