@@ -258,7 +258,9 @@ impl<T> BiasedLock<T> {
         if word & !(FOREIGN | FENCED) != lease.number {
             return Err(Revoked);
         }
-        if word & FOREIGN != 0 {
+        // Relaxed: the next attempt to enter reads it anew.
+        let is_inside = || self.word.load(Ordering::Relaxed) & FOREIGN != 0;
+        if word & FOREIGN != 0 && crate::sys::spin_while(is_inside) {
             // It may revoke this lease before it leaves.
             drop(lock(&self.foreign));
         }

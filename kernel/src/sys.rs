@@ -95,6 +95,17 @@ pub(crate) fn lock<M: Lock>(mutex: &M) -> M::Guard<'_> {
     mutex.lock_ignoring_poison()
 }
 
+/// How many pauses [`spin_while`] makes: some 5 µs. None in a model, where each would be a step.
+const SPINS: usize = if cfg!(loom) { 0 } else { 128 };
+
+/// Pauses for a few microseconds while `is_so`, which mostly ends sooner than a sleep and a wake. Whether it still is.
+pub(crate) fn spin_while(is_so: impl Fn() -> bool) -> bool {
+    (0..SPINS).all(|_| {
+        spin_loop();
+        is_so()
+    })
+}
+
 /// A pair of fences that together order "store, then load" on two threads, where one side is hot.
 ///
 /// Thread A runs `store x; light(); load y`, thread B runs `store y; heavy(); load x`. At least one

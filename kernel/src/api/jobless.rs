@@ -199,7 +199,7 @@ fn has_time(cx: &Context) -> bool {
     let has_time = !shared.is_driven() && core.put_off(now, is_urgent) && core.count_if_allowed();
     drop(core);
     if worker.has_lazy_jobs() {
-        share_lazy(shared, worker);
+        worker.share_lazy(shared);
     }
     if has_time {
         cx.refill(shared.config.poll_budget);
@@ -223,17 +223,6 @@ fn is_urgent(
         || shared.reactor.has_sources()
         || shared.pool.is_wanted()
         || shared.refused_lazy.is_any()
-}
-
-/// There have been lazy jobs for a row of runs: they are worth the journey to another worker.
-fn share_lazy(shared: &Shared, worker: &Worker) {
-    match worker.sharing.is_shared() {
-        true => shared.wake_one_for_own_ring(),
-        false => {
-            worker.sharing.share();
-            shared.wake_one();
-        }
-    }
 }
 
 /// The first function of the stack.

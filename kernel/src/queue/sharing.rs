@@ -14,6 +14,7 @@
 //! rounds.
 
 pub(crate) mod lazy_jobs;
+pub(crate) mod lazy_watch;
 pub(crate) mod refused_lazy_jobs;
 
 use crate::sys::{AtomicU8, Ordering};

@@ -92,6 +92,11 @@ impl<S> Sleepers<S> {
         Some(sleeper)
     }
 
+    /// Whether any worker slept or searched a moment ago.
+    pub(crate) fn are_any_idle(&self) -> bool {
+        self.counts.load(Ordering::Relaxed) != 0
+    }
+
     fn is_searched(&self) -> bool {
         self.counts.load(Ordering::Relaxed) >= SEARCHING
     }

@@ -5,10 +5,12 @@
 //! - *its creator, or any code on that worker, is about to wait*: jobs are made of all ([`make_jobs_of_lazy`]), the
 //!   oldest first;
 //! - *the worker looks around*: the same ([`look`](crate::scheduler::workers::search::look));
-//! - *another worker searches, and the ring is [shared](crate::queue::sharing)*: it takes the oldest, and makes jobs of
-//!   them (`Worker::steal_lazy`). What shares the ring of a worker that computes is what shares it for jobs: a row of
-//!   nested runs ([`has_time`](crate::api::jobless)), or the monitor after a tick. A worker that has
-//!   jobs of its own takes some at its looks;
+//! - *another worker has nothing to do, and the oldest has waited for some microseconds when a younger one is added*:
+//!   its owner makes a job of it, which the other one takes from the ring (`Worker::watch_lazy`);
+//! - *another worker searches, the ring is [shared](crate::queue::sharing), and the oldest has waited for longer*: it
+//!   takes the oldest, and makes jobs of them (`Worker::steal_lazy`). What shares the ring of a worker that computes is
+//!   what shares it for jobs: a row of nested runs ([`has_time`](crate::api::jobless)), or the monitor after a tick. A
+//!   worker that has jobs of its own takes some at its looks;
 //! - *the system refuses what a job needs*: it and all behind it are the runtime's, whose workers try again at their
 //!   looks, and before a sleep lasts for long ([`crate::queue::sharing::refused_lazy_jobs`]).
 //!
@@ -23,7 +25,6 @@ use crate::{
     report,
     scheduler::workers::{
         context::{self, Context},
-        shared::Shared,
         worker::lazy::refuse,
     },
 };
@@ -41,16 +42,16 @@ pub unsafe fn push_lazy(lazy: &LazyJob, make: MakeJob) -> bool {
     let Some((worker, lease)) = cx.worker() else {
         return false;
     };
-    if cx.shared().is_none_or(Shared::is_closing) {
+    let Some(shared) = cx.shared().filter(|shared| !shared.is_closing()) else {
         return false;
-    }
+    };
     // SAFETY: *owner*: the worker of this thread's context.
-    let Ok(mut core) = (unsafe { worker.core.enter(lease) }) else {
+    let Ok(core) = (unsafe { worker.core.enter(lease) }) else {
         // Whoever owns the worker now may sleep, and nobody would wake it.
         return false;
     };
     // SAFETY: the caller's promise.
-    unsafe { worker.push_lazy(&mut core, lazy, make) };
+    unsafe { worker.push_lazy((shared, core, lease), lazy, make) };
     true
 }
 

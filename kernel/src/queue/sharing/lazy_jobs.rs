@@ -98,6 +98,17 @@ impl LazyJobs {
         }
     }
 
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_null()
+    }
+
+    /// Whether one that is in this list is the oldest.
+    #[inline(always)]
+    pub(crate) fn is_oldest(&self, lazy: &LazyJob) -> bool {
+        ptr::eq(self.first, lazy)
+    }
+
     /// Adds the newest, for the worker with this number.
     ///
     /// # Safety

@@ -347,6 +347,7 @@ fn search_for(
         }
     }
     worker_loop.spin_policy.found_nothing();
+    worker_loop.withdraw_young_lazy();
     Ok(Found::Nothing)
 }
 
@@ -372,11 +373,11 @@ fn search_once(worker_loop: &WorkerLoop<'_>, with_forks: bool) -> Result<Found, 
 
 fn steal_from_ring(worker_loop: &WorkerLoop<'_>, victim: usize) -> Result<bool, Revoked> {
     let victim = &worker_loop.shared.workers[victim];
-    if victim.thief.len() == 0 && !victim.has_lazy_jobs() || !victim.sharing.begin_steal() {
-        return Ok(false);
-    }
     if victim.thief.len() == 0 {
-        return Ok(victim.steal_lazy(worker_loop.shared));
+        return Ok(victim.sharing.is_open() && victim.steal_old_lazy(worker_loop));
+    }
+    if !victim.sharing.begin_steal() {
+        return Ok(false);
     }
     take_half((worker_loop.worker(), worker_loop.lease()), victim)
 }

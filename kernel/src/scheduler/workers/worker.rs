@@ -57,8 +57,8 @@ pub(crate) struct Worker {
     pub(crate) core: BiasedLock<WorkerCore>,
     /// The end of the ring that other workers steal from.
     pub(crate) thief: ring::RingThief<Header>,
-    /// How many lazy jobs it has. Written under the lock.
-    lazy_count: AtomicUsize,
+    /// How many lazy jobs it has, and which one is the oldest.
+    lazy_counts: lazy::LazyCounts,
     /// Whether other workers steal, except for a job that prefers to.
     pub(crate) sharing: Sharing,
     /// What the owner runs; see [`RunWord`].
@@ -80,7 +80,7 @@ impl Worker {
             index,
             core,
             thief,
-            lazy_count: AtomicUsize::new(0),
+            lazy_counts: lazy::LazyCounts::new(),
             sharing: Sharing::new(),
             run: AtomicUsize::new(0),
             owner_thread: AtomicU32::new(0),
@@ -156,6 +156,8 @@ pub(crate) struct WorkerLoop<'a> {
     /// Whether it should spin, and look at the reactor, before it sleeps.
     pub(crate) spin_policy: TryPolicy,
     pub(crate) poll_policy: TryPolicy,
+    /// Which oldest lazy job this thread saw last.
+    pub(crate) seen_lazy: lazy::SeenLazy,
     /// What this thread takes from the reactor.
     pub(crate) batch: Cell<reactor::ReadyBatch>,
     /// How many runs there were.
@@ -182,6 +184,7 @@ impl<'a> WorkerLoop<'a> {
             trims_seen: Cell::new(shared.trims.last()),
             lease_since: Cell::new(shared.clock.now()),
             last_look: Cell::new(shared.clock.now()),
+            seen_lazy: lazy::SeenLazy::default(),
             batch: Cell::default(),
             runs: Cell::new(0),
             coarseness: Coarseness::new(shared.clock.now()),

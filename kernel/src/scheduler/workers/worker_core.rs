@@ -55,7 +55,7 @@ use crate::{
     queue::{
         injector::{Injector, JobBatch},
         ring,
-        sharing::lazy_jobs::LazyJobs,
+        sharing::{lazy_jobs::LazyJobs, lazy_watch::LazyWatch},
     },
     scheduler::stackful::pinned::PinnedQueue,
     timer::{
@@ -76,6 +76,7 @@ pub(crate) struct WorkerCore {
     pub(crate) overflow: JobBatch<Header>,
     /// Code that becomes jobs only if somebody else than its joiner wants it.
     pub(crate) lazy: LazyJobs,
+    pub(crate) lazy_watch: LazyWatch,
     pub(crate) wheel: Wheel,
     /// Callbacks that are ready to run.
     pub(crate) callbacks: EntryQueue,
@@ -160,6 +161,7 @@ impl WorkerCore {
             ring,
             overflow: JobBatch::new(),
             lazy: LazyJobs::new(),
+            lazy_watch: LazyWatch::new(),
             wheel: Wheel::new(),
             callbacks: EntryQueue::new(),
             callbacks_turn: false,

@@ -3,22 +3,97 @@
 
 #![allow(unsafe_code)]
 
+use std::time::Duration;
+
+pub(crate) use crate::queue::sharing::lazy_watch::{LazyCounts, SeenLazy};
+
 use crate::{
-    biased_lock::{Lease, Revoked},
-    queue::sharing::lazy_jobs::{LazyJob, MakeJob, TakenLazyJobs},
+    biased_lock::{Lease, OwnerGuard, Revoked},
+    queue::sharing::{
+        lazy_jobs::{LazyJob, MakeJob, TakenLazyJobs},
+        lazy_watch::{OLDEST, ONE},
+    },
     scheduler::workers::{
+        ready,
         shared::Shared,
         worker::{Worker, WorkerLoop},
-        worker_core::WorkerCore,
+        worker_core::{Behind, WorkerCore},
     },
-    sys::Ordering,
 };
+
+/// How long a lazy job must have been the oldest before its owner makes a job of it for another worker. The half that
+/// its creator runs meanwhile mostly takes as long as it would.
+const GIFT: Duration = Duration::from_micros(10);
+/// The same before another worker takes it, which costs the owner as much as the thief: if the owner adds none.
+const THEFT: Duration = Duration::from_micros(30);
 
 impl Worker {
     /// Whether there are some. Any thread, a moment old.
     #[inline(always)]
     pub(crate) fn has_lazy_jobs(&self) -> bool {
-        self.lazy_count.load(Ordering::Relaxed) > 0
+        self.lazy_counts.count() > 0
+    }
+
+    /// Whether a thief that works as `by` takes some.
+    fn has_old_lazy_jobs(&self, by: &WorkerLoop<'_>) -> bool {
+        self.has_lazy_jobs()
+            && (by.shared.is_driven()
+                || by
+                    .seen_lazy
+                    .has_been_for(THEFT, self.oldest_lazy(), by.shared.clock.now()))
+    }
+
+    /// Which lazy job is the oldest: the worker, and the number of it.
+    fn oldest_lazy(&self) -> (usize, usize) {
+        (self.index, self.lazy_counts.oldest())
+    }
+
+    /// The owner has added one, and it is time to ask whether the oldest has waited for long. If so, and another worker
+    /// has nothing to do, a job is made of it, which that one takes from the ring without a heavy fence.
+    #[cold]
+    #[inline(never)]
+    fn watch_lazy(&self, shared: &Shared, mut core: OwnerGuard<'_, WorkerCore>, lease: Lease) {
+        let watch = &mut core.lazy_watch;
+        if !shared.sleepers.are_any_idle() {
+            watch.asks_as_before();
+            return;
+        }
+        let now = shared.clock.now();
+        watch.asks_next_after(now);
+        if !watch.seen.has_been_for(GIFT, self.oldest_lazy(), now) {
+            return;
+        }
+        let given = (core.ring.len() == 0).then(|| self.take_lazy(&mut core, 1));
+        drop(core);
+        if let Some(given) = given {
+            // SAFETY: it was taken out above; the promise to `push_lazy`.
+            let _made = unsafe { make(shared, given) };
+            // SAFETY: *owner*: the caller's worker.
+            if let Ok(mut core) = unsafe { self.core.enter(lease) }
+                && let Some(job) = core.next.take()
+            {
+                let full = core.push_last(job, Behind::Ring);
+                drop(core);
+                if let Some(full) = full {
+                    ready::inject_quietly(shared, full);
+                }
+            }
+        }
+        self.share_lazy(shared);
+    }
+
+    /// There have been lazy jobs for a while: they are worth the journey to another worker. By the owner.
+    pub(crate) fn share_lazy(&self, shared: &Shared) {
+        let sleeper = match self.sharing.is_shared() {
+            true => shared.sleepers.take_for_own_ring(),
+            false => {
+                self.sharing.share();
+                shared.sleepers.take_one()
+            }
+        };
+        if let Some(sleeper) = sleeper {
+            sleeper.wake_on_other_core(shared);
+        }
     }
 
     /// Adds one to its own, as the newest.
@@ -26,10 +101,19 @@ impl Worker {
     /// # Safety
     /// As [`LazyJobs::push`](crate::queue::sharing::lazy_jobs::LazyJobs::push).
     #[inline(always)]
-    pub(crate) unsafe fn push_lazy(&self, core: &mut WorkerCore, lazy: &LazyJob, make: MakeJob) {
+    pub(crate) unsafe fn push_lazy(
+        &self,
+        (shared, mut core, lease): (&Shared, OwnerGuard<'_, WorkerCore>, Lease),
+        lazy: &LazyJob,
+        make: MakeJob,
+    ) {
+        let oldest = if core.lazy.is_empty() { OLDEST } else { 0 };
         // SAFETY: the caller's promise.
         unsafe { core.lazy.push(lazy, make, self.index) };
-        self.count_lazy(1);
+        self.lazy_counts.add(ONE + oldest);
+        if core.lazy_watch.counts() {
+            self.watch_lazy(shared, core, lease);
+        }
     }
 
     /// Takes one back, if it is here.
@@ -37,9 +121,10 @@ impl Worker {
     pub(crate) fn remove_lazy(&self, core: &mut WorkerCore, lazy: &LazyJob) -> bool {
         let is_here = lazy.place() == Some(self.index);
         if is_here {
+            let oldest = if core.lazy.is_oldest(lazy) { OLDEST } else { 0 };
             // SAFETY: it is here.
             unsafe { core.lazy.remove(lazy) };
-            self.count_lazy(-1);
+            self.lazy_counts.add(oldest.wrapping_sub(ONE));
         }
         is_here
     }
@@ -47,15 +132,8 @@ impl Worker {
     /// Takes the `most` oldest.
     fn take_lazy(&self, core: &mut WorkerCore, most: usize) -> TakenLazyJobs {
         let (taken, count) = core.lazy.take_oldest(most);
-        self.count_lazy(-count.cast_signed());
+        self.lazy_counts.add(OLDEST.wrapping_sub(count));
         taken
-    }
-
-    #[inline(always)]
-    fn count_lazy(&self, by: isize) {
-        let count = self.lazy_count.load(Ordering::Relaxed);
-        self.lazy_count
-            .store(count.wrapping_add_signed(by), Ordering::Relaxed);
     }
 
     /// Makes jobs of all. By its owner, outside of the lock.
@@ -69,6 +147,11 @@ impl Worker {
         // SAFETY: they were taken out above; the promise to `push_lazy`.
         let _made = unsafe { make(shared, taken) };
         Ok(())
+    }
+
+    /// For a worker that searches: [`steal_lazy`](Worker::steal_lazy), if the oldest has waited for a while.
+    pub(crate) fn steal_old_lazy(&self, by: &WorkerLoop<'_>) -> bool {
+        self.has_old_lazy_jobs(by) && self.sharing.begin_steal() && self.steal_lazy(by.shared)
     }
 
     /// For a thief: makes jobs of a few of the oldest, in proportion to their number, on the calling thread's worker.
@@ -93,7 +176,7 @@ impl Worker {
         let most = match shared.refused_lazy.is_any() {
             // None is made of them either, so that they need not be looked at again and again.
             true => usize::MAX,
-            false => amount(self.lazy_count.load(Ordering::Relaxed)),
+            false => amount(self.lazy_counts.count()),
         };
         let taken = self.take_lazy(&mut core, most);
         drop(core);
@@ -119,6 +202,16 @@ impl WorkerLoop<'_> {
         Ok(())
     }
 
+    /// This worker is about to sleep, and other workers have nothing for thieves but lazy jobs that it has left there:
+    /// they come and go too soon. They keep nobody awake until they are shared again, by their owner or the monitor.
+    pub(crate) fn withdraw_young_lazy(&self) {
+        for victim in &self.shared.workers {
+            if victim.has_lazy_jobs() && victim.thief.len() == 0 {
+                victim.sharing.withdraw();
+            }
+        }
+    }
+
     /// Makes jobs of some of another worker that computes, though this one has jobs of its own: while all are busy,
     /// those of a worker that computes would wait for its end, since the monitor sends only jobs to the injector. A
     /// ring that is lent is left to whoever searches.
@@ -128,6 +221,7 @@ impl WorkerLoop<'_> {
             let victim = &workers[(own + distance) % workers.len()];
             if victim.has_lazy_jobs()
                 && victim.sharing.is_shared()
+                && victim.has_old_lazy_jobs(self)
                 && victim.steal_lazy(self.shared)
             {
                 return;
