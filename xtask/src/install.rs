@@ -10,8 +10,9 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
 
-use crate::checkout::{Checkout, run};
+use crate::checkout::Checkout;
 
 /// The version of the shared library.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -45,16 +46,20 @@ const LIBRARIES: [Library; 2] = [
     },
 ];
 
-/// Builds the libraries and copies them below `prefix`.
+/// Builds the libraries, which `build` runs, and copies them below `prefix`.
 ///
 /// # Errors
 /// A sentence that names the step that failed.
-pub fn install(checkout: &Checkout, prefix: &Path) -> Result<(), String> {
+pub fn install(
+    checkout: &Checkout,
+    prefix: &Path,
+    build: impl FnOnce(&mut Command) -> Result<(), String>,
+) -> Result<(), String> {
     if cfg!(target_feature = "crt-static") {
         let sentence = "The C libraries are for glibc: with musl there are no shared ones.";
         return Err(sentence.to_owned());
     }
-    run(&mut checkout.cargo("build --release --locked -p weald-c -p weald-myth"))?;
+    build(&mut checkout.cargo("build --release --locked -p weald-c -p weald-myth"))?;
     let prefix = std::path::absolute(prefix).map_err(|error| cannot("find", prefix, &error))?;
     LIBRARIES
         .iter()
@@ -135,5 +140,13 @@ mod tests {
             Path::new("/opt/weald"),
         );
         assert_eq!(text, format!("prefix=/opt/weald\nVersion: {VERSION}\n"));
+    }
+
+    /// A build of its own would have no limit in `soak`.
+    #[test]
+    fn the_caller_runs_the_build() {
+        let stopped = |_: &mut Command| Err("stopped".to_owned());
+        let installed = install(&Checkout::here(), Path::new("nowhere"), stopped);
+        assert_eq!(installed, Err("stopped".to_owned()));
     }
 }

@@ -20,17 +20,18 @@ const BUILDS: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// Installs into a folder of the build output, and runs `command` for each step.
+/// Installs into a folder of the build output, and runs `build` for the build and `command` for each later step.
 ///
 /// # Errors
 /// A sentence that names the step that failed.
 pub fn installed(
     checkout: &Checkout,
+    build: impl FnOnce(&mut Command) -> Result<(), String>,
     mut command: impl FnMut(&mut Command) -> Result<(), String>,
 ) -> Result<(), String> {
     let place = checkout.target().join("tmp/installed");
     let prefix = place.join("prefix");
-    install(checkout, &prefix)?;
+    install(checkout, &prefix, build)?;
     for example in EXAMPLES {
         let name = example.rsplit('/').next().unwrap_or(example);
         for (tool, steps) in BUILDS {

@@ -115,9 +115,10 @@ fn main() -> ExitCode {
         Routine::BenchReport => xtask::bench_report::bench_report(&checkout),
         Routine::Book => xtask::book::book(&checkout),
         Routine::Header => print(xtask::header::header(&checkout).map(|()| String::new())),
-        Routine::Install { prefix } => {
-            print(xtask::install::install(&checkout, &prefix).map(|()| String::new()))
-        }
+        Routine::Install { prefix } => print(
+            xtask::install::install(&checkout, &prefix, xtask::checkout::run)
+                .map(|()| String::new()),
+        ),
     }
 }
 

@@ -39,7 +39,7 @@ pub enum Part {
     ThreadSanitizer,
     /// The tests and the stress tests under AddressSanitizer.
     AddressSanitizer,
-    /// The programs in C and C++ under valgrind and AddressSanitizer.
+    /// The programs in C and C++ under valgrind and AddressSanitizer, and what is installed.
     C,
 }
 
@@ -131,7 +131,10 @@ fn pieces_in_c(checkout: &Checkout) -> Vec<Piece<'_>> {
             programs("address-sanitizer"),
         ),
         Piece::new("programs in C: installed", 20, move |limit: &Limit| {
-            installed(checkout, |command| limit.run_and_keep(command).map(drop))?;
+            let build = |command: &mut _| limit.build(command).map(drop);
+            installed(checkout, build, |command| {
+                limit.run_and_keep(command).map(drop)
+            })?;
             Ok(Verdict::Passed)
         }),
     ]
