@@ -195,6 +195,30 @@ fn another_worker_takes_the_oldest_from_one_that_computes() {
 }
 
 #[test]
+fn a_third_worker_takes_those_of_two_that_compute() {
+    in_fiber(3, || {
+        // Rings that were shared before stay so for a while.
+        for _ in 0..50 {
+            let (own, others) = (Record::some(1), Record::some(1));
+            let runs = Arc::new(AtomicBool::new(false));
+            let begun = runs.clone();
+            // SAFETY: as in `in_fiber`.
+            let other = unsafe {
+                Spawn::new().spawn_migrating_fiber(STACK, move || {
+                    others[0].push();
+                    begun.store(true, Ordering::Release);
+                    compute_until(|| others[0].is_made() && own[0].is_made());
+                })
+            };
+            compute_until(|| runs.load(Ordering::Acquire));
+            own[0].push();
+            compute_until(|| others[0].is_made() && own[0].is_made());
+            other.unwrap().wait().unwrap();
+        }
+    });
+}
+
+#[test]
 fn a_joiner_on_another_worker_takes_it() {
     static TAKEN: AtomicBool = AtomicBool::new(false);
     static DONE: AtomicBool = AtomicBool::new(false);

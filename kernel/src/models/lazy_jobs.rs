@@ -55,7 +55,7 @@ unsafe fn make(lazy: *const LazyJob) -> bool {
 /// A worker with lazy jobs, and what it shares.
 struct Shared {
     list: BiasedLock<LazyJobs>,
-    /// As `Worker::lazy_count`.
+    /// As `Worker::lazy_counts`.
     count: AtomicUsize,
     sharing: Sharing,
     refused: RefusedLazyJobs,

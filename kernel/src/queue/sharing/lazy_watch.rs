@@ -70,6 +70,11 @@ impl SeenLazy {
             }
         }
     }
+
+    /// What was seen last: the number of a worker and that of its oldest.
+    pub(crate) fn seen(&self) -> Option<(usize, usize)> {
+        self.0.get().map(|(oldest, _)| oldest)
+    }
 }
 
 /// When the owner next asks whether its oldest lazy job has waited for long: behind the lock.

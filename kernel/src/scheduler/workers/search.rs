@@ -326,13 +326,15 @@ pub(crate) fn steal(worker_loop: &WorkerLoop<'_>) -> Result<Found, Revoked> {
     })
 }
 
-/// Searches up to `rounds` times, with pauses, until `search` finds something.
+/// Searches up to `rounds` times, with pauses, until `search` finds something; and for as long as a lazy job stays that
+/// it will soon take.
 fn search_for(
     worker_loop: &WorkerLoop<'_>,
     rounds: usize,
     mut search: impl FnMut() -> Result<Found, Revoked>,
 ) -> Result<Found, Revoked> {
-    for round in 0..rounds {
+    let mut watched = None;
+    for round in (0..).take_while(|it| *it < rounds || worker_loop.still_watches(&mut watched)) {
         if round > 0 {
             (0..PAUSES).for_each(|_| spin_loop());
         }
@@ -347,7 +349,6 @@ fn search_for(
         }
     }
     worker_loop.spin_policy.found_nothing();
-    worker_loop.withdraw_young_lazy();
     Ok(Found::Nothing)
 }
 

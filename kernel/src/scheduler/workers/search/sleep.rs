@@ -13,7 +13,10 @@ use crate::{
     biased_lock::Revoked,
     queue::sleepers::Before,
     reactor::{ReadyBatch, poller_lock::PollerGuard},
-    scheduler::workers::{shared::Shared, worker::WorkerLoop},
+    scheduler::workers::{
+        shared::Shared,
+        worker::{Worker, WorkerLoop},
+    },
     sys::Ordering,
 };
 
@@ -86,7 +89,8 @@ pub(crate) fn sleep(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     let deadline = deadline.into_iter().chain(retry).min();
     let mut batch = worker_loop.batch.take();
     let lacks_me = poller_guard.is_none() && shared.reactor.is_unattended();
-    let no_work = !callbacks && !sees_work(shared) && !forks.sees_work(shared) && !lacks_me;
+    let no_work =
+        !callbacks && !sees_work_before_sleep(shared) && !forks.sees_work(shared) && !lacks_me;
     if no_work && shared.trims.last() == worker_loop.trims_seen.get() {
         match &poller_guard {
             Some(poller_guard) => wait_in_poller(worker_loop, poller_guard, deadline, &mut batch),
@@ -111,6 +115,15 @@ pub(crate) fn sleep(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     handle_ready(shared, &mut batch);
     worker_loop.batch.set(batch);
     Ok(())
+}
+
+/// As [`sees_work`], for a worker that is about to sleep.
+fn sees_work_before_sleep(shared: &Shared) -> bool {
+    let mut workers = shared.workers.iter();
+    match shared.is_driven() {
+        true => sees_work(shared),
+        false => shared.injector.len() > 0 || workers.any(Worker::has_work_for_sleepers),
+    }
 }
 
 /// How long a sleep may still last. None: it is over. Some(None): there is no limit.

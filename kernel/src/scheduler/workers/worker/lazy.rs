@@ -26,6 +26,9 @@ use crate::{
 const GIFT: Duration = Duration::from_micros(10);
 /// The same before another worker takes it, which costs the owner as much as the thief: if the owner adds none.
 const THEFT: Duration = Duration::from_micros(30);
+/// With so many, the oldest is taken at once: its creator started a row of threads that it joins one after the other,
+/// or it is the first half of a deep recursion.
+const MANY: usize = 16;
 
 impl Worker {
     /// Whether there are some. Any thread, a moment old.
@@ -34,13 +37,23 @@ impl Worker {
         self.lazy_counts.count() > 0
     }
 
-    /// Whether a thief that works as `by` takes some.
+    /// Whether there is more for a thief than a few lazy jobs, which come and go too soon to keep it awake: a search
+    /// that found nothing else has watched them. Their owner wakes one for those that stay, or the monitor. Any thread.
+    pub(crate) fn has_work_for_sleepers(&self) -> bool {
+        self.sharing.is_open() && (self.thief.len() > 0 || self.lazy_counts.count() >= MANY)
+    }
+
+    /// Whether a thief that works as `by` takes some. It watches one oldest lazy job at a time, until that is gone.
     fn has_old_lazy_jobs(&self, by: &WorkerLoop<'_>) -> bool {
-        self.has_lazy_jobs()
-            && (by.shared.is_driven()
-                || by
-                    .seen_lazy
-                    .has_been_for(THEFT, self.oldest_lazy(), by.shared.clock.now()))
+        if !self.has_lazy_jobs() || self.lazy_counts.count() >= MANY {
+            return self.has_lazy_jobs();
+        }
+        let watches_another = || by.watched_lazy().is_some_and(|it| it != self.oldest_lazy());
+        let is_old = || {
+            let now = by.shared.clock.now();
+            by.seen_lazy.has_been_for(THEFT, self.oldest_lazy(), now)
+        };
+        by.shared.is_driven() || !watches_another() && is_old()
     }
 
     /// Which lazy job is the oldest: the worker, and the number of it.
@@ -202,14 +215,21 @@ impl WorkerLoop<'_> {
         Ok(())
     }
 
-    /// This worker is about to sleep, and other workers have nothing for thieves but lazy jobs that it has left there:
-    /// they come and go too soon. They keep nobody awake until they are shared again, by their owner or the monitor.
-    pub(crate) fn withdraw_young_lazy(&self) {
-        for victim in &self.shared.workers {
-            if victim.has_lazy_jobs() && victim.thief.len() == 0 {
-                victim.sharing.withdraw();
-            }
-        }
+    /// The oldest lazy job that this thread watches, if it still waits and can be stolen.
+    fn watched_lazy(&self) -> Option<(usize, usize)> {
+        let seen = self.seen_lazy.seen()?;
+        let victim = &self.shared.workers[seen.0];
+        let waits = seen == victim.oldest_lazy()
+            && victim.has_lazy_jobs()
+            && victim.thief.len() == 0
+            && victim.sharing.is_open();
+        waits.then_some(seen)
+    }
+
+    /// Whether there still is the oldest lazy job that this thread watched when it first called this, with None.
+    pub(crate) fn still_watches(&self, watched: &mut Option<(usize, usize)>) -> bool {
+        self.watched_lazy()
+            .is_some_and(|now| now == *watched.get_or_insert(now))
     }
 
     /// Makes jobs of some of another worker that computes, though this one has jobs of its own: while all are busy,
