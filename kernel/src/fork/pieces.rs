@@ -1,7 +1,8 @@
 //! Divides work into pieces, runs them through `join`, and combines the results in order.
 //!
-//! Only the number of items and the grain decide how the work is divided. So results are combined in the same
+//! Only the number of items and the grain decide how [`run`] divides. So results are combined in the same
 //! way whichever workers take part, and floating-point sums come out the same to the last bit.
+//! `serial_start` runs the first items of a chain without a fork, and this file the others.
 //!
 //! Of several failures, that of the first item wins, whenever it happens: a piece is skipped only if an earlier
 //! one has failed. A panic is a failure like an error.
@@ -17,7 +18,7 @@ use crate::{
 };
 
 /// How a piece ended.
-enum PieceEnd<R, E> {
+pub(super) enum PieceEnd<R, E> {
     Done(R),
     Failed(E),
     Panicked(Payload),
@@ -26,8 +27,8 @@ enum PieceEnd<R, E> {
 }
 
 /// How one call divides its work, and what it does with the pieces.
-struct Division<'a, L, C> {
-    grain: usize,
+pub(super) struct Division<'a, L, C> {
+    pub(super) grain: usize,
     leaf: &'a L,
     combine: &'a C,
     /// The first item of the first piece that is known to have failed.
@@ -45,23 +46,33 @@ where
     L: Fn(P) -> Result<R, E> + Sync,
     C: Fn(R, R) -> R + Sync,
 {
-    let division = Division {
-        grain: grain.max(1),
-        leaf,
-        combine,
-        failed: AtomicUsize::new(usize::MAX),
-    };
-    match division.run(parts, 0) {
-        PieceEnd::Done(result) => Ok(result),
-        PieceEnd::Failed(error) => Err(error),
-        PieceEnd::Panicked(payload) => resume_unwind(payload),
-        PieceEnd::Skipped => unreachable!("the first piece that fails is not skipped"),
+    Division::new(grain, leaf, combine).run(parts, 0).result()
+}
+
+impl<R, E> PieceEnd<R, E> {
+    /// What the whole call returns, or its panic.
+    pub(super) fn result(self) -> Result<R, E> {
+        match self {
+            PieceEnd::Done(result) => Ok(result),
+            PieceEnd::Failed(error) => Err(error),
+            PieceEnd::Panicked(payload) => resume_unwind(payload),
+            PieceEnd::Skipped => unreachable!("the first piece that fails is not skipped"),
+        }
     }
 }
 
-impl<L, C> Division<'_, L, C> {
+impl<'a, L, C> Division<'a, L, C> {
+    pub(super) fn new(grain: usize, leaf: &'a L, combine: &'a C) -> Self {
+        Division {
+            grain: grain.max(1),
+            leaf,
+            combine,
+            failed: AtomicUsize::new(usize::MAX),
+        }
+    }
+
     /// `first` is the index of the first item of `parts`.
-    fn run<P, R, E>(&self, parts: P, first: usize) -> PieceEnd<R, E>
+    pub(super) fn run<P, R, E>(&self, parts: P, first: usize) -> PieceEnd<R, E>
     where
         P: Parts,
         R: Send,
@@ -81,6 +92,19 @@ impl<L, C> Division<'_, L, C> {
             || self.run(left, first),
             || self.run(right, first + len / 2),
         );
+        self.both(left, right, first)
+    }
+
+    /// What two neighbours give; `first` is the index of the first item of the left one.
+    pub(super) fn both<R, E>(
+        &self,
+        left: PieceEnd<R, E>,
+        right: PieceEnd<R, E>,
+        first: usize,
+    ) -> PieceEnd<R, E>
+    where
+        C: Fn(R, R) -> R,
+    {
         match (left, right) {
             (PieceEnd::Done(left), PieceEnd::Done(right)) => {
                 self.guard(first, || Ok((self.combine)(left, right)))
@@ -95,11 +119,11 @@ impl<L, C> Division<'_, L, C> {
     }
 
     /// Whether an earlier piece has failed. Relaxed: at worst a piece runs in vain.
-    fn is_in_vain(&self, first: usize) -> bool {
+    pub(super) fn is_in_vain(&self, first: usize) -> bool {
         self.failed.load(Ordering::Relaxed) < first
     }
 
-    fn run_piece<P, R, E>(&self, parts: P, first: usize) -> PieceEnd<R, E>
+    pub(super) fn run_piece<P, R, E>(&self, parts: P, first: usize) -> PieceEnd<R, E>
     where
         L: Fn(P) -> Result<R, E>,
     {
@@ -107,7 +131,11 @@ impl<L, C> Division<'_, L, C> {
     }
 
     /// Runs `act`, and records a failure.
-    fn guard<R, E>(&self, first: usize, act: impl FnOnce() -> Result<R, E>) -> PieceEnd<R, E> {
+    pub(super) fn guard<R, E>(
+        &self,
+        first: usize,
+        act: impl FnOnce() -> Result<R, E>,
+    ) -> PieceEnd<R, E> {
         let ended = match catch_unwind(AssertUnwindSafe(act)) {
             Ok(Ok(result)) => return PieceEnd::Done(result),
             Ok(Err(error)) => PieceEnd::Failed(error),
