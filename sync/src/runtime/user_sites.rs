@@ -9,8 +9,8 @@ use std::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
-/// How many lines the table has room for. Lines that share a place are judged again and again.
-const PLACES: usize = 64;
+/// How many lines the table has room for. A line whose place another one has is judged again and again.
+const PLACES: usize = 256;
 /// Set in the address of a line that is not the program's own. Lines are aligned to eight.
 const OF_WEALD: usize = 1;
 
@@ -33,7 +33,9 @@ pub fn user_site(site: &'static Location<'static>) -> Option<&'static Location<'
         return None;
     }
     let is_own = !is_of_weald(site.file()) && !is_of_std(site.file());
-    judged.store(if is_own { line } else { of_weald }, Ordering::Relaxed);
+    if known.is_null() {
+        judged.store(if is_own { line } else { of_weald }, Ordering::Relaxed);
+    }
     is_own.then_some(site)
 }
 
