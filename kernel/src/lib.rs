@@ -278,8 +278,8 @@ pub mod fork {
     // `root_fork` (to which fork a deque belongs), `forking_job` (which job runs the fork), `fork_deques` (where
     // thieves look, and which parts begin although very many others block), `in_use` (their list), `root_job` and
     // `cancel` (how a cancel reaches forks), and `depth`.
-    // On top of `join`: `parts`, `pieces`, `serial_start`, `grain` (items in parallel), `sort`, `merge`; chains:
-    // `items`, whose sources are `collections` and `indexed`, with `steps`; `scope` (any number of parts).
+    // On top of `join`: `parts`, `pieces`, `grain` (items in parallel), `sort`, `merge`; chains of adapters: `items`,
+    // whose sources are `collections` and `indexed`, and whose `steps` are iterators; `scope` (any number of parts).
     mod cancel;
     mod collections;
     mod depth;
@@ -299,7 +299,6 @@ pub mod fork {
     mod root_fork;
     mod root_job;
     mod scope;
-    mod serial_start;
     mod sort;
     mod stack_job;
     mod steps;

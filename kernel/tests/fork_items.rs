@@ -13,7 +13,6 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
 };
 
 use proptest::prelude::*;
@@ -30,12 +29,7 @@ fn spawn_in<R: Send + 'static>(runtime: &Runtime, f: impl FnOnce() -> R + Send +
 
 #[test]
 fn a_fold_of_many_items_makes_few_values_and_one_of_few_items_a_value_of_each() {
-    for (len, least, most) in [
-        (16, 16, 16),
-        (1_000, 16, 32),
-        (10_000, 16, 16),
-        (200_000, 65, 128),
-    ] {
+    for (len, most) in [(1_000, 1_000), (1_024, 1_024), (100_000, 256)] {
         let values = AtomicUsize::new(0);
         let start = || {
             values.fetch_add(1, Ordering::Relaxed);
@@ -45,7 +39,7 @@ fn a_fold_of_many_items_makes_few_values_and_one_of_few_items_a_value_of_each() 
         assert_eq!(sum, (0..len).sum::<usize>());
         let values = values.into_inner();
         assert!(
-            values <= most && values >= least,
+            values <= most && values >= most / 4,
             "{values} values of {len} items"
         );
     }
@@ -59,7 +53,7 @@ proptest! {
         size in 1..40_usize,
         grain in 0..60_usize,
     ) {
-        let grain = if grain == 0 { Grain::auto() } else { Grain::of(grain) };
+        let grain = Grain::of(grain);
         let items = || fork::items(&numbers).grain(grain);
 
         let sums: Vec<u32> = items().chunks(size).map(|chunk| chunk.iter().map(|n| u32::from(*n)).sum()).collect();
@@ -179,65 +173,6 @@ fn workers_share_a_chain_and_its_order_is_kept() {
     });
 }
 
-/// Computes for some time, so that a chain is forked on its way.
-fn compute(time: Duration) {
-    let begin = Instant::now();
-    while begin.elapsed() < time {}
-}
-
-#[test]
-fn a_chain_that_is_forked_on_its_way_gives_the_same() {
-    let slow = |n: usize| {
-        if n > 100 {
-            compute(Duration::from_micros(20));
-        }
-    };
-    on_each(|runtime| {
-        spawn_in(runtime, move || {
-            let owned: Vec<String> = (0..900_usize).map(|n| n.to_string()).collect();
-            let mapped = fork::map(owned.clone(), |text| {
-                slow(text.parse().unwrap());
-                text
-            });
-            assert_eq!(mapped, owned);
-            let odd: Vec<usize> = fork::items(0..900_usize)
-                .filter(|n| {
-                    slow(*n);
-                    n % 2 == 1
-                })
-                .collect();
-            assert!(odd.into_iter().eq((0..900).filter(|n| n % 2 == 1)));
-            let failed = fork::try_map(0..900_usize, |n| {
-                slow(n);
-                if n % 200 == 199 { Err(n) } else { Ok(n) }
-            });
-            assert_eq!(failed, Err(199));
-            let fraction = |n: usize| 1.0 / f64::from(u32::try_from(n + 1).unwrap());
-            let quick: f64 = fork::items(0..900_usize).map(fraction).sum();
-            let slowly = fork::items(0..900_usize).map(|n| {
-                slow(n);
-                fraction(n)
-            });
-            assert_eq!(slowly.sum::<f64>().to_bits(), quick.to_bits());
-        });
-    });
-}
-
-#[test]
-fn few_items_begin_at_once_on_two_workers() {
-    let runtime = runtime(2);
-    spawn_in(&runtime, || {
-        let begun = AtomicUsize::new(0);
-        // Each of the first ones waits until another item has begun.
-        fork::items(0..10).for_each(|_| {
-            begun.fetch_add(1, Ordering::SeqCst);
-            while begun.load(Ordering::SeqCst) < 2 {
-                std::thread::yield_now();
-            }
-        });
-    });
-}
-
 #[test]
 fn the_panic_is_that_of_the_first_item_and_every_item_is_dropped_once() {
     let _watch = watch();
@@ -247,22 +182,20 @@ fn the_panic_is_that_of_the_first_item_and_every_item_is_dropped_once() {
             self.1.fetch_add(1, Ordering::Relaxed);
         }
     }
-    for grain in [Grain::of(3), Grain::auto()] {
-        let dropped = Arc::new(AtomicUsize::new(0));
-        let counted: Vec<Counted> = (0..1_000)
-            .map(|n| Counted(n, Arc::clone(&dropped)))
-            .collect();
-        let chain = fork::items(counted).grain(grain);
-        let ended = catch_unwind(AssertUnwindSafe(|| {
-            chain.for_each(|item| {
-                if item.0 % 400 == 399 {
-                    std::panic::panic_any(item.0);
-                }
-            });
-        }));
-        assert_eq!(*ended.unwrap_err().downcast::<usize>().unwrap(), 399);
-        assert_eq!(dropped.load(Ordering::Relaxed), 1_000);
-    }
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let counted: Vec<Counted> = (0..1_000)
+        .map(|n| Counted(n, Arc::clone(&dropped)))
+        .collect();
+    let chain = fork::items(counted).grain(Grain::of(3));
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        chain.for_each(|item| {
+            if item.0 % 400 == 399 {
+                std::panic::panic_any(item.0);
+            }
+        });
+    }));
+    assert_eq!(*ended.unwrap_err().downcast::<usize>().unwrap(), 399);
+    assert_eq!(dropped.load(Ordering::Relaxed), 1_000);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::fork::{
-    grain::{Grain, appended, joined, last_of, never},
+    grain::{Grain, never},
     indexed::{Enumerate, IntoChunks, Zip},
     parts::{IntoParts, Parts},
     steps::{AsIs, Filter, FlatMap, Map, Steps, StillIndexed},
@@ -30,9 +30,8 @@ pub struct Items<P, S = AsIs> {
 
 /// Begins a chain of adapters over a slice, a vector, a range, a map or a set.
 ///
-/// The order of the items is kept. How finely the work is divided depends on what an item takes ([`Grain::auto`]), or
-/// on [`Items::grain`]. What `fold`, `reduce` and `sum` combine depends on the number of items alone, so sums of
-/// floating-point numbers are the same each time.
+/// The order of the items is kept. The work is divided by the number of items alone, as with
+/// [`for_each`](crate::fork::for_each); [`Items::grain`] sets how finely.
 ///
 /// ```
 /// use weald::fork;
@@ -157,7 +156,7 @@ impl<P: Parts, S> Items<P, S> {
 
 // The steps.
 impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
-    /// How finely the items are divided, in place of [`Grain::auto`].
+    /// How finely the items are divided, in place of about a thousand pieces.
     ///
     /// ```
     /// use weald::fork::{self, Grain};
@@ -225,16 +224,15 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
     #[track_caller]
     pub fn for_each(self, f: impl Fn(S::Out) + Sync) {
         let steps = &self.steps;
-        let add = |(), piece: P| {
+        let leaf = |piece: P| {
             steps.apply(piece.items()).for_each(&f);
             Ok::<(), Infallible>(())
         };
-        never(self.grain.gather(self.parts, &|| (), (&add, &|(), ()| ())));
+        never(self.grain.run(self.parts, &leaf, &|(), ()| ()));
     }
 
     /// Folds the items of each piece into a value that begins as `start()`, and combines the values of neighbouring
-    /// pieces. Of few items each is a piece, and of more than 16 some 16 to 32 pieces are made, of very many up to 128;
-    /// the number of items alone decides, unless [`Items::grain`] does. `start()` should change nothing, as
+    /// pieces, of which there are about a hundred if the items are more than 1024. `start()` should change nothing, as
     /// 0 does in a sum.
     ///
     /// # Panics
@@ -263,7 +261,8 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
     ) -> R {
         let steps = &self.steps;
         let leaf = |piece: P| Ok::<R, Infallible>(steps.apply(piece.items()).fold(start(), &fold));
-        never(self.grain.fold(self.parts, &leaf, &combine))
+        let grain = self.grain.for_fold(self.parts.len());
+        never(grain.run(self.parts, &leaf, &combine))
     }
 
     /// Combines neighbours, in order; none if there are no items.
@@ -317,10 +316,7 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
     /// ```
     #[track_caller]
     pub fn count(self) -> usize {
-        let steps = &self.steps;
-        let add = |sum, piece: P| Ok::<_, Infallible>(sum + steps.apply(piece.items()).count());
-        let both = |left, right| left + right;
-        never(self.grain.gather(self.parts, &|| 0, (&add, &both)))
+        self.fold(|| 0, |count, _| count + 1, |left, right| left + right)
     }
 
     /// All items in their order, in any collection.
@@ -341,12 +337,18 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
         S::Out: Send,
     {
         let steps = &self.steps;
-        let add = |mut pieces: Vec<Vec<S::Out>>, piece: P| {
-            last_of(&mut pieces).extend(steps.apply(piece.items()));
-            Ok::<_, Infallible>(pieces)
+        let leaf = |piece: P| {
+            Ok::<_, Infallible>(vec![steps.apply(piece.items()).collect::<Vec<S::Out>>()])
         };
-        let pieces = never(self.grain.gather(self.parts, &Vec::new, (&add, &appended)));
-        joined(pieces).into_iter().collect()
+        let append = |mut left: Vec<Vec<S::Out>>, mut right: Vec<Vec<S::Out>>| {
+            left.append(&mut right);
+            left
+        };
+        let mut pieces = never(self.grain.run(self.parts, &leaf, &append));
+        match pieces.len() {
+            1 => pieces.swap_remove(0).into_iter().collect(),
+            _ => joined(pieces).into_iter().collect(),
+        }
     }
 
     /// An item for which `f` returns true, if there is one: of several, any one. The other workers stop soon: none
@@ -367,7 +369,7 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
         let steps = &self.steps;
         // Relaxed: at worst some more items are looked at. The item itself travels through the join.
         let is_found = AtomicBool::new(false);
-        let add = |(), piece: P| {
+        let leaf = |piece: P| {
             // Looked at before the steps, which may be long and leave nothing; and after them, if one item may become
             // many.
             let wanted = |_: &_| !is_found.load(Ordering::Relaxed);
@@ -389,8 +391,13 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
                 ControlFlow::Break(None) | ControlFlow::Continue(()) => Ok(()),
             }
         };
-        self.grain
-            .gather(self.parts, &|| (), (&add, &|(), ()| ()))
-            .err()
+        self.grain.run(self.parts, &leaf, &|(), ()| ()).err()
     }
+}
+
+/// The items of all pieces in one vector.
+fn joined<T>(pieces: Vec<Vec<T>>) -> Vec<T> {
+    let mut all = Vec::with_capacity(pieces.iter().map(Vec::len).sum());
+    pieces.into_iter().for_each(|piece| all.extend(piece));
+    all
 }

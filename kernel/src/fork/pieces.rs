@@ -1,8 +1,7 @@
 //! Divides work into pieces, runs them through `join`, and combines the results in order.
 //!
-//! Only the number of items and the grain decide how [`run`] divides. So results are combined in the same
+//! Only the number of items and the grain decide how the work is divided. So results are combined in the same
 //! way whichever workers take part, and floating-point sums come out the same to the last bit.
-//! `serial_start` runs the first items of a chain without a fork, and this file the others.
 //!
 //! Of several failures, that of the first item wins, whenever it happens: a piece is skipped only if an earlier
 //! one has failed. A panic is a failure like an error.
@@ -18,7 +17,7 @@ use crate::{
 };
 
 /// How a piece ended.
-pub(super) enum PieceEnd<R, E> {
+enum PieceEnd<R, E> {
     Done(R),
     Failed(E),
     Panicked(Payload),
@@ -27,8 +26,8 @@ pub(super) enum PieceEnd<R, E> {
 }
 
 /// How one call divides its work, and what it does with the pieces.
-pub(super) struct Division<'a, L, C> {
-    pub(super) grain: usize,
+struct Division<'a, L, C> {
+    grain: usize,
     leaf: &'a L,
     combine: &'a C,
     /// The first item of the first piece that is known to have failed.
@@ -46,33 +45,23 @@ where
     L: Fn(P) -> Result<R, E> + Sync,
     C: Fn(R, R) -> R + Sync,
 {
-    Division::new(grain, leaf, combine).run(parts, 0).result()
-}
-
-impl<R, E> PieceEnd<R, E> {
-    /// What the whole call returns, or its panic.
-    pub(super) fn result(self) -> Result<R, E> {
-        match self {
-            PieceEnd::Done(result) => Ok(result),
-            PieceEnd::Failed(error) => Err(error),
-            PieceEnd::Panicked(payload) => resume_unwind(payload),
-            PieceEnd::Skipped => unreachable!("the first piece that fails is not skipped"),
-        }
+    let division = Division {
+        grain: grain.max(1),
+        leaf,
+        combine,
+        failed: AtomicUsize::new(usize::MAX),
+    };
+    match division.run(parts, 0) {
+        PieceEnd::Done(result) => Ok(result),
+        PieceEnd::Failed(error) => Err(error),
+        PieceEnd::Panicked(payload) => resume_unwind(payload),
+        PieceEnd::Skipped => unreachable!("the first piece that fails is not skipped"),
     }
 }
 
-impl<'a, L, C> Division<'a, L, C> {
-    pub(super) fn new(grain: usize, leaf: &'a L, combine: &'a C) -> Self {
-        Division {
-            grain: grain.max(1),
-            leaf,
-            combine,
-            failed: AtomicUsize::new(usize::MAX),
-        }
-    }
-
+impl<L, C> Division<'_, L, C> {
     /// `first` is the index of the first item of `parts`.
-    pub(super) fn run<P, R, E>(&self, parts: P, first: usize) -> PieceEnd<R, E>
+    fn run<P, R, E>(&self, parts: P, first: usize) -> PieceEnd<R, E>
     where
         P: Parts,
         R: Send,
@@ -92,19 +81,6 @@ impl<'a, L, C> Division<'a, L, C> {
             || self.run(left, first),
             || self.run(right, first + len / 2),
         );
-        self.both(left, right, first)
-    }
-
-    /// What two neighbours give; `first` is the index of the first item of the left one.
-    pub(super) fn both<R, E>(
-        &self,
-        left: PieceEnd<R, E>,
-        right: PieceEnd<R, E>,
-        first: usize,
-    ) -> PieceEnd<R, E>
-    where
-        C: Fn(R, R) -> R,
-    {
         match (left, right) {
             (PieceEnd::Done(left), PieceEnd::Done(right)) => {
                 self.guard(first, || Ok((self.combine)(left, right)))
@@ -119,11 +95,11 @@ impl<'a, L, C> Division<'a, L, C> {
     }
 
     /// Whether an earlier piece has failed. Relaxed: at worst a piece runs in vain.
-    pub(super) fn is_in_vain(&self, first: usize) -> bool {
+    fn is_in_vain(&self, first: usize) -> bool {
         self.failed.load(Ordering::Relaxed) < first
     }
 
-    pub(super) fn run_piece<P, R, E>(&self, parts: P, first: usize) -> PieceEnd<R, E>
+    fn run_piece<P, R, E>(&self, parts: P, first: usize) -> PieceEnd<R, E>
     where
         L: Fn(P) -> Result<R, E>,
     {
@@ -131,11 +107,7 @@ impl<'a, L, C> Division<'a, L, C> {
     }
 
     /// Runs `act`, and records a failure.
-    pub(super) fn guard<R, E>(
-        &self,
-        first: usize,
-        act: impl FnOnce() -> Result<R, E>,
-    ) -> PieceEnd<R, E> {
+    fn guard<R, E>(&self, first: usize, act: impl FnOnce() -> Result<R, E>) -> PieceEnd<R, E> {
         let ended = match catch_unwind(AssertUnwindSafe(act)) {
             Ok(Ok(result)) => return PieceEnd::Done(result),
             Ok(Err(error)) => PieceEnd::Failed(error),
