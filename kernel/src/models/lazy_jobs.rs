@@ -177,7 +177,7 @@ impl Shared {
         }
     }
 
-    /// As `Worker::has_open_jobs`.
+    /// As `Worker::has_open_jobs`, which the last check of a sleeper asks if there are 16 lazy jobs.
     fn sees_work(&self) -> bool {
         self.sharing.is_open() && self.count.load(Ordering::Relaxed) > 0
     }

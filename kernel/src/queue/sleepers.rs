@@ -21,8 +21,9 @@
 //! its full fence only if a worker sleeps.
 //!
 //! Why few are needless: jobs in the next slot or in a private ring ([`crate::queue::sharing`]) are not visible work,
-//! so they wake no worker. And one searcher at a time is enough, because a searcher that found work wakes the next one
-//! if more is left.
+//! so they wake no worker. Nor do fewer than 16 lazy jobs: the last check ignores these, and their owner wakes a worker
+//! for those that stay, or the monitor finds them in one of its rounds. And one searcher at a time is enough, because a
+//! searcher that found work wakes the next one if more is left.
 
 use crate::sys::{AtomicUsize, Mutex, Ordering, barrier, lock};
 
