@@ -246,7 +246,7 @@ impl ForkDeques {
         };
         let offered = self.reliefs.offer(left, lacking, Instant::now());
         if offered == Some(relief::QUEUE) {
-            shared.quarantine.relieve(thief::is_stolen_without_relief);
+            shared.quarantine.put_first(thief::is_stolen_without_relief);
             self.reliefs.end_offer_to_queue();
             return;
         }

@@ -76,13 +76,13 @@ fn foreign_threads_that_hold_themselves_stop_no_steal() {
 
 /// Threads block here until it is opened.
 #[derive(Default)]
-struct Gate {
+struct Latch {
     blocked: Mutex<usize>,
     is_open: StdBool,
     opened: Condvar,
 }
 
-impl Gate {
+impl Latch {
     fn block(&self) {
         let mut blocked = lock(&self.blocked);
         *blocked += 1;
@@ -144,14 +144,14 @@ fn parts_that_a_thief_took_just_before_the_quarantine_was_full_begin_one_after_t
     let (spare, left) = (16, 2);
     let runtime = Runtime::builder().workers(2).spare_threads(spare);
     let runtime = runtime.build().unwrap();
-    let (gate, shared) = (Arc::new(Gate::default()), &runtime.shared);
+    let (latch, shared) = (Arc::new(Latch::default()), &runtime.shared);
     let blocks = |goes_on| {
-        let gate = gate.clone();
-        fork_of(&runtime, goes_on, move || gate.block())
+        let latch = latch.clone();
+        fork_of(&runtime, goes_on, move || latch.block())
     };
     let at_once = Arc::new(StdBool::new(true));
     let mut jobs: Vec<_> = (0..spare - left).map(|_| blocks(&at_once)).collect();
-    gate.wait_for(spare - left);
+    latch.wait_for(spare - left);
     let steal_plainly = |goes_on: &StdBool| {
         let stolen = Cell::new(None);
         until(|| {
@@ -167,11 +167,11 @@ fn parts_that_a_thief_took_just_before_the_quarantine_was_full_begin_one_after_t
     let taken = Arc::new(StdBool::new(false));
     jobs.push(blocks(&taken));
     steal_plainly(&taken);
-    gate.wait_for(spare - left + 1);
-    let (taken, frees) = (Arc::new(StdBool::new(false)), gate.clone());
+    latch.wait_for(spare - left + 1);
+    let (taken, frees) = (Arc::new(StdBool::new(false)), latch.clone());
     jobs.push(fork_of(&runtime, &taken, move || frees.open()));
     steal_plainly(&taken);
-    until(|| gate.is_open.load(Ordering::SeqCst));
+    until(|| latch.is_open.load(Ordering::SeqCst));
     for job in jobs {
         runtime.block_on(job).unwrap();
     }

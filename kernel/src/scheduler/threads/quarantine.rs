@@ -12,7 +12,7 @@
 //! - A thread takes one job after the other until the queue is empty. Then it *lingers*: for a moment the next job
 //!   wakes it, and need not wait for the monitor. No more threads linger than there are workers.
 //! - A part of a fork that was stolen, and for which its owner may wait, may be put before all others
-//!   ([`relieve`](Quarantine::relieve)).
+//!   ([`put_first`](Quarantine::put_first)).
 //! - While all jobs are suspect, one job of each code is [tried](crate::scheduler::threads::suspect_records::trials)
 //!   before all others, if need be on some of the threads that are left for workers.
 //!
@@ -205,7 +205,7 @@ impl Quarantine {
 
     /// Puts the first of the parts that `is_wanted` selects before all others, so that it gets a thread of those that
     /// are left for workers. Called by the monitor.
-    pub(crate) fn relieve(&self, is_wanted: impl Fn(&Header) -> bool) {
+    pub(crate) fn put_first(&self, is_wanted: impl Fn(&Header) -> bool) {
         self.change(|queue| {
             let Some(job) = queue.take_first(is_wanted) else {
                 return;

@@ -139,10 +139,10 @@ fn a_part_that_others_wait_for_goes_before_all_others_and_the_others_keep_their_
         assert!(!quarantine.has(|job| address(job) == address(other.header())));
         assert!(quarantine.has(|job| address(job) == part));
         assert!(!quarantine.is_relieving());
-        quarantine.relieve(|job| address(job) == part);
+        quarantine.put_first(|job| address(job) == part);
         assert!(quarantine.is_relieving());
         assert_eq!((quarantine.len(), quarantine.tried()), (JOBS, 1));
-        quarantine.relieve(|job| address(job) == address(other.header()));
+        quarantine.put_first(|job| address(job) == address(other.header()));
         // The lap goes on.
         let mut checked = HashSet::new();
         for _ in 0..2 {

@@ -25,7 +25,7 @@ use crate::{
 /// its creator runs meanwhile mostly takes as long as it would.
 const GIFT: Duration = Duration::from_micros(10);
 /// The same before another worker takes it, which costs the owner as much as the thief: if the owner adds none.
-const THEFT: Duration = Duration::from_micros(30);
+const STEAL: Duration = Duration::from_micros(30);
 /// With so many, the oldest is taken at once: its creator started a row of threads that it joins one after the other,
 /// or it is the first half of a deep recursion.
 const MANY: usize = 16;
@@ -51,7 +51,7 @@ impl Worker {
         let watches_another = || by.watched_lazy().is_some_and(|it| it != self.oldest_lazy());
         let is_old = || {
             let now = by.shared.clock.now();
-            by.seen_lazy.has_been_for(THEFT, self.oldest_lazy(), now)
+            by.seen_lazy.has_been_for(STEAL, self.oldest_lazy(), now)
         };
         by.shared.is_driven() || !watches_another() && is_old()
     }
