@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use crate::checkout::{Checkout, run, run_and_keep, run_and_quote, succeeds};
 use crate::steps::{Outcome, Tally, Verdict};
-use crate::{features, loom, rendered, smoke};
+use crate::{features, loom, rendered, sanitizers, smoke};
 
 /// Preemptions that each model explores. More of them find rarer races, in `soak`.
 const PREEMPTIONS: u32 = 3;
@@ -43,6 +43,9 @@ pub fn ci(checkout: &Checkout) -> ExitCode {
         cargo(&format!("test -p common {manifest} --target-dir {place}"))
     });
     tally.step("features", || passed(features::check(checkout)));
+    tally.step("code for the sanitizers", || {
+        passed(sanitizers::check(checkout))
+    });
     tally.step("documentation", || passed(documentation(checkout)));
     // Without a build of what was packed, which takes minutes; the workflow has it.
     tally.step("packages", || {

@@ -11,7 +11,7 @@
 
 use std::process::Command;
 
-use crate::checkout::{Checkout, succeeds};
+use crate::checkout::{Checkout, run_and_quote, succeeds};
 use crate::limited::Limit;
 use crate::loom::tests_passed;
 use crate::steps::{Outcome, Verdict};
@@ -91,6 +91,14 @@ pub(crate) fn miri(
 /// them, such as the write to a descriptor that another thread waits for.
 const THREAD: &str = "-Zsanitizer=thread --cfg weald_plain_alloc --cfg weald_thread_sanitizer \
                       --cfg rustix_use_libc";
+
+/// Checks that what is compiled only for the sanitizers compiles, which needs none of them: the models on threads of
+/// `std`, and the hooks of the switches of stacks.
+pub(crate) fn check(checkout: &Checkout) -> Result<(), String> {
+    let line = "check -p weald-kernel -p weald-sync -p weald-memory --lib --profile test";
+    let flags = "--cfg weald_plain_alloc --cfg weald_thread_sanitizer";
+    run_and_quote(&mut checkout.build_apart(checkout.cargo(line), "sanitizers", flags))
+}
 
 /// Runs the tests of a crate with every access to memory checked for data races, its stress tests and models included.
 pub(crate) fn thread_sanitizer(checkout: &Checkout, package: &str, limit: &Limit) -> Outcome {

@@ -4,15 +4,15 @@ use std::{ptr, sync::Arc};
 
 #[cfg(not(loom))]
 use crate::models::loom_on_std as loom;
-use loom::{
-    sync::atomic::{AtomicBool, Ordering},
-    thread,
-};
+use loom::thread;
 
 use crate::models::made_up::{Job, Jobs};
-use crate::queue::{
-    injector::Injector,
-    ring::{self, CAPACITY, RingOwner, RingThief},
+use crate::{
+    queue::{
+        injector::Injector,
+        ring::{self, CAPACITY, RingOwner, RingThief},
+    },
+    sys::{AtomicBool, Ordering},
 };
 
 fn push(owner: &mut RingOwner<Job>, jobs: &Jobs, number: usize) {
