@@ -13,9 +13,12 @@
 //!   the node as woken, as its last access.
 //! - *Lent*: the waker of a job without a count is used before the wait ends, and so before the job's code ends. So it
 //!   is used first, and the node is marked then. Between the two are a few instructions; a waiter that runs by then
-//!   waits for the mark without suspending its stack, since nobody would wake it again ([`Node::is_woken`]). A waker
-//!   with a count is taken out, and its node marked, before it or any waker beside it is used: once the runtime has
-//!   stopped, a waker may run a waiter on top of its caller, where it must not wait for a mark ([`taken`]).
+//!   waits for the mark without suspending its stack, since nobody would wake it again ([`Node::is_woken`]).
+//! - *On top*: once the runtime has stopped, a waker may run a waiter on top of its caller, where it must not wait for a
+//!   mark. So a waker with a count is taken out, and its node marked, before it or any waker beside it is used
+//!   ([`taken`]); and from the begin of a runtime's end on, which is before it stops, a lent one gets a count first
+//!   ([`may_lend`]). What is left: a thread that loses its core for longer than that end takes, between its look and
+//!   its wake.
 
 #![allow(unsafe_code)]
 
@@ -31,7 +34,10 @@ use std::{
 
 pub(crate) use taken::Taken;
 
-use crate::sys::{AtomicU8, AtomicUsize, spin, yield_now};
+use crate::{
+    runtime::ending::may_lend,
+    sys::{AtomicU8, AtomicUsize, spin, yield_now},
+};
 
 /// Set while somebody holds the lock.
 const LOCK: usize = 1;
@@ -154,17 +160,29 @@ impl Node {
 
     /// Wakes it and marks it, by whoever has taken it.
     fn wake(&self) {
-        if let Some(waker) = self.lent_waker() {
-            waker.wake_by_ref();
-            return self.mark_woken();
-        }
-        match self.take_whom() {
-            Whom::Nobody | Whom::Lent(_) => self.mark_woken(),
-            Whom::Own(waker) => {
+        match self.lent_waker() {
+            Some(waker) if may_lend() => {
+                waker.wake_by_ref();
                 self.mark_woken();
-                waker.wake();
+            }
+            _ => {
+                if let Some(waker) = self.mark_before_wake() {
+                    waker.wake();
+                }
             }
         }
+    }
+
+    /// Marks it, and returns its waker with a count, which is used then: *on top*. By whoever has taken it.
+    fn mark_before_wake(&self) -> Option<Waker> {
+        let waker = match self.take_whom() {
+            Whom::Nobody => None,
+            // *Lent*: its job lasts until the mark.
+            Whom::Lent(waker) => Some(Waker::clone(&waker)),
+            Whom::Own(waker) => Some(waker),
+        };
+        self.mark_woken();
+        waker
     }
 
     /// The last access of whoever has taken it.

@@ -6,6 +6,8 @@
 
 #![allow(unsafe_code)]
 
+pub(crate) mod ending;
+
 use std::{
     ffi::c_int,
     ptr,
@@ -147,10 +149,12 @@ pub(crate) fn end() {
     let global = GLOBAL.swap(ptr::null_mut(), Acquire);
     if !global.is_null() {
         let begin = Instant::now();
+        ending::begin();
         // SAFETY: `start` made it from a box, and the swap gives it to one caller.
         drop(unsafe { Box::from_raw(global) });
         // It returns before its limit if all threads have ended.
         let have_ended = begin.elapsed() < END_LIMIT;
+        ending::finish(have_ended);
         // SAFETY: as it says.
         unsafe { Thread::free_kept(have_ended) };
     }

@@ -67,6 +67,21 @@ fn a_thread_begins_though_its_creator_computes() {
 }
 
 #[test]
+fn an_end_leaves_no_thread_of_the_system_behind() {
+    if is_watched() || is_emulated() {
+        // It starts some thousand threads of the system.
+        return;
+    }
+    let Some(program) = MYTH.build("ends.c", Linked::Static) else {
+        return;
+    };
+    // Ends that come to their limit say so, so its errors are not empty.
+    let output = run(&program, &[], 2);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+}
+
+#[test]
 fn more_threads_than_there_are_stacks() {
     if is_watched() || is_emulated() {
         // The program limits its addresses, of which tools need many.

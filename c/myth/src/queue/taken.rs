@@ -9,7 +9,8 @@ use std::{array, mem, ptr, task::Waker};
 
 use weald_kernel::wake_all;
 
-use super::{Node, Whom};
+use super::Node;
+use crate::runtime::ending::may_lend;
 
 /// Nodes whose queue's lock is no longer needed. Dropping them wakes all.
 #[must_use = "a thread that was taken out of its queue must be woken"]
@@ -78,7 +79,7 @@ impl Drop for Taken {
 impl Taken {
     #[inline(never)]
     fn wake_several(&mut self) {
-        match self.are_lent {
+        match self.are_lent && may_lend() {
             true => wake_lent(self),
             false => wake_in_batches(self),
         }
@@ -140,14 +141,9 @@ fn wake_in_batches(nodes: &mut Taken) {
 
 /// None: its wait had no waker, and is over.
 fn entry_of(node: &'static Node) -> Option<Entry> {
-    if node.is_lent() {
-        return Some(Entry::Lent(node));
-    }
-    let whom = node.take_whom();
-    node.mark_woken();
-    match whom {
-        Whom::Own(waker) => Some(Entry::Counted(waker)),
-        Whom::Nobody | Whom::Lent(_) => None,
+    match node.is_lent() && may_lend() {
+        true => Some(Entry::Lent(node)),
+        false => node.mark_before_wake().map(Entry::Counted),
     }
 }
 
