@@ -30,7 +30,9 @@ use std::{
 
 use blocker::Blocker;
 use tools::{Latch, until, watch};
-use weald_kernel::{Done, Interest, IoSource, JoinHandle, Runtime, Wait, sleep};
+use weald_kernel::{
+    Done, Interest, IoSource, JoinHandle, LazyJob, Runtime, Wait, push_lazy, sleep,
+};
 
 /// Whether no thread starts.
 static ARE_REFUSED: AtomicBool = AtomicBool::new(false);
@@ -156,6 +158,34 @@ fn a_wait_for_a_job_on_every_thread_ends_once_there_is_a_thread() {
     assert!(!waits.is_finished() && !opens.is_finished());
     turn.end();
     runtime.block_on(opens).unwrap();
+    runtime.block_on(waits).unwrap();
+}
+
+/// A worker that has no thread has lazy jobs, while the other one sleeps.
+#[test]
+fn a_sleeper_makes_jobs_of_the_lazy_ones_of_a_worker_without_a_thread() {
+    static MADE: AtomicUsize = AtomicUsize::new(0);
+    fn make(_: *const LazyJob) -> bool {
+        MADE.fetch_add(1, Ordering::SeqCst);
+        true
+    }
+    let _watch = watch();
+    let turn = NoThreads::turn();
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    let latch = Latch::default();
+    let wanted = latch.clone();
+    until(|| runtime.metrics().sleeping == 2);
+    turn.begin();
+    let waits = spawn_wait(&runtime, move || {
+        for _ in 0..2 {
+            let lazy: &LazyJob = Box::leak(Box::default());
+            // SAFETY: it stays where it is; `make` may be called.
+            assert!(unsafe { push_lazy(lazy, make) });
+        }
+        wanted.clone().wait();
+    });
+    until(|| MADE.load(Ordering::SeqCst) == 2);
+    latch.open();
     runtime.block_on(waits).unwrap();
 }
 

@@ -1,8 +1,9 @@
 //! The monitor: a thread that checks every worker every few milliseconds, so that a job that blocks, or computes for
 //! too long, stops no other job. It is the `sysmon` of Go's scheduler; here a worker is retaken from its stuck thread.
 //!
-//! A round begins with the orphans: workers for which no spare thread was found. They are offered to threads again. If
-//! there is still no thread for an orphan, step 1 is done for it, because all threads may be waiting for its timers.
+//! A round begins with the [orphans]: workers for which no spare thread was found. They are offered to threads again. If
+//! there is still no thread for an orphan, step 1 is done for it, because all threads may be waiting for its timers,
+//! and a sleeper is woken if the orphan's queue has jobs, or lazy ones: a sleeper's last check ignores a few of these.
 //!
 //! Steps of a round ([`observe`]; numbered by time), for each worker whose owner is in the same run as a round ago:
 //! 1. After 0.75 ms, if another worker sleeps or finishes run after run ([`take_overdue`]): moves the job in the next
@@ -47,6 +48,7 @@
 
 pub(crate) mod circle_watch;
 mod conditions;
+mod orphans;
 mod stays_stuck;
 mod watched;
 
@@ -157,7 +159,7 @@ fn watch(shared: &Arc<Shared>, circles: &mut dyn CircleWatch) {
                 .monitor
                 .sleep_until_a_worker_wakes(alert, may_sleep, due);
         }
-        hand_off_orphans(shared, memory);
+        orphans::hand_off(shared, memory);
         let taker = taker_of_round(shared, &watched);
         let conditions = Conditions { memory, taker };
         for (worker, (watched, ring_watch)) in shared.workers.iter().zip(&mut watched) {
@@ -182,18 +184,6 @@ fn watch(shared: &Arc<Shared>, circles: &mut dyn CircleWatch) {
             }
             shared.queues.step(&shared.clock, circles.must_recheck());
             circle_watch::pass_on(shared, circles);
-        }
-    }
-}
-
-/// Tries again to give threads to the workers for which there was none. Does what is due at those that get none.
-fn hand_off_orphans(shared: &Arc<Shared>, memory: RoundMemory) {
-    serve::hand_off_orphans(shared);
-    for worker in (0..).map_while(|index| serve::orphan(shared, index)) {
-        let moved = Moved::to_sleeper(memory);
-        take_overdue(shared, &shared.workers[worker], RunWord::NONE, moved);
-        if memory.is_enough() {
-            take_ready(shared);
         }
     }
 }
