@@ -1,8 +1,8 @@
 //! The monitor: a thread that checks every worker every few milliseconds, so that a job that blocks, or computes for
 //! too long, stops no other job. It is the `sysmon` of Go's scheduler; here a worker is retaken from its stuck thread.
 //!
-//! A round begins with the [orphans]: workers for which no spare thread was found. They are offered to threads again. If
-//! there is still no thread for an orphan, step 1 is done for it, because all threads may be waiting for its timers,
+//! A round begins with the [orphans]: workers for which no spare thread was found. They are offered to threads again.
+//! If there is still no thread for an orphan, step 1 is done for it, because all threads may be waiting for its timers,
 //! and a sleeper is woken if the orphan's queue has jobs, or lazy ones: a sleeper's last check ignores a few of these.
 //!
 //! Steps of a round ([`observe`]; numbered by time), for each worker whose owner is in the same run as a round ago:
