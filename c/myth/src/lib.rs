@@ -19,9 +19,11 @@ mod sys;
 mod machine;
 mod saved;
 
-// Plain data: settings, points in time, cores; queues of waiting threads; what a thread keeps under keys.
+// Plain data: settings, points in time, cores; whether a runtime ends; queues of waiting threads; what a thread keeps
+// under keys.
 mod bind;
 mod clock;
+mod ending;
 mod keys;
 mod queue;
 mod settings;

@@ -14,8 +14,8 @@
 //! - *Lent*: the waker of a job without a count is used before the wait ends, and so before the job's code ends. So it
 //!   is used first, and the node is marked then. Between the two are a few instructions; a waiter that runs by then
 //!   waits for the mark without suspending its stack, since nobody would wake it again ([`Node::is_woken`]).
-//! - *On top*: once the runtime has stopped, a waker may run a waiter on top of its caller, where it must not wait for a
-//!   mark. So a waker with a count is taken out, and its node marked, before it or any waker beside it is used
+//! - *On top*: once the runtime has stopped, a waker may run a waiter on top of its caller, where it must not wait for
+//!   a mark. So a waker with a count is taken out, and its node marked, before it or any waker beside it is used
 //!   ([`taken`]); and from the begin of a runtime's end on, which is before it stops, a lent one gets a count first
 //!   ([`may_lend`]). What is left: a thread that loses its core for longer than that end takes, between its look and
 //!   its wake.
@@ -35,7 +35,7 @@ use std::{
 pub(crate) use taken::Taken;
 
 use crate::{
-    runtime::ending::may_lend,
+    ending::may_lend,
     sys::{AtomicU8, AtomicUsize, spin, yield_now},
 };
 

@@ -6,8 +6,6 @@
 
 #![allow(unsafe_code)]
 
-pub(crate) mod ending;
-
 use std::{
     ffi::c_int,
     ptr,
@@ -24,7 +22,7 @@ use std::{
 use weald_kernel::{Runtime, with_fiber_word};
 
 use crate::{
-    bind, main_thread,
+    bind, ending, main_thread,
     saved::across,
     settings::{self, GlobalAttributes},
     thread::Thread,

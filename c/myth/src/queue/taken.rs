@@ -10,7 +10,7 @@ use std::{array, mem, ptr, task::Waker};
 use weald_kernel::wake_all;
 
 use super::Node;
-use crate::runtime::ending::may_lend;
+use crate::ending::may_lend;
 
 /// Nodes whose queue's lock is no longer needed. Dropping them wakes all.
 #[must_use = "a thread that was taken out of its queue must be woken"]

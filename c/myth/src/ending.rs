@@ -23,12 +23,12 @@ pub(crate) fn may_lend() -> bool {
 }
 
 /// A runtime is about to end.
-pub(super) fn begin() {
+pub(crate) fn begin() {
     STATE.fetch_or(ENDING, Relaxed);
 }
 
 /// It has ended. `have_ended`: all of its threads have.
-pub(super) fn finish(have_ended: bool) {
+pub(crate) fn finish(have_ended: bool) {
     if !have_ended {
         STATE.fetch_or(LEFT_SOME, Relaxed);
     }
