@@ -154,9 +154,10 @@ fn cycles_of_cancelled_timers_and_trims_leave_nothing() {
             (blocks, bytes) = after(cycle, &runtime);
         }
         println!("{kind}: {first_blocks} blocks, {first_bytes} bytes; {blocks}, {bytes}");
-        // Far fewer than one for each timer of one cycle. Jobs that have dropped wakers may not have ended yet.
+        // Far fewer than one for each timer of one cycle. Jobs that have dropped wakers may not have ended yet: on a
+        // busy machine under a sanitizer, where each is a block of its own, there were 16,000 more.
         let some = isize::try_from(SLEEPS / 4).unwrap();
-        assert!(blocks < first_blocks + some);
+        until(|| BLOCKS.load(Ordering::Relaxed) < first_blocks + some);
         // The allocators of other C libraries, and of sanitizers, keep what they like.
         if cfg!(all(target_env = "gnu", not(weald_plain_alloc))) {
             assert!(bytes < first_bytes + MORE);
