@@ -60,10 +60,11 @@ pub(crate) const MIRI_SITES: MiriRun = MiriRun {
     flags: MIRI_SYNC.flags,
 };
 /// The models of the protocols, on threads of `std`. The kernel keeps addresses in words, so provenance is not
-/// strict. Most of the kernel switches stacks, by instructions that Miri does not execute.
+/// strict. A lazy job is a field of a block, which is found by the address of that field; Stacked Borrows forbid that,
+/// Tree Borrows do not. Most of the kernel switches stacks, by instructions that Miri does not execute.
 pub(crate) const MIRI_KERNEL: MiriRun = MiriRun {
     tests: "-p weald-kernel --lib -- models::",
-    flags: "-Zmiri-permissive-provenance",
+    flags: "-Zmiri-permissive-provenance -Zmiri-tree-borrows",
 };
 
 /// Runs tests under Miri.
