@@ -17,8 +17,7 @@ static STATE: AtomicU8 = AtomicU8::new(ALL_RUN);
 /// Whether no waker runs a waiter on top of its caller. May change at any time.
 #[inline(always)]
 pub(crate) fn may_lend() -> bool {
-    // Relaxed, as all accesses: between the change and the stop of the runtime is a lock that all its workers take, or
-    // its whole limit.
+    // Relaxed, as all accesses: a thread that sees the change late is as one that has looked just before it.
     STATE.load(Relaxed) == ALL_RUN
 }
 
