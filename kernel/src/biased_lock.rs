@@ -78,20 +78,23 @@ unsafe impl<T: Send> Sync for BiasedLock<T> {}
 // SAFETY: the flags belong to the lock.
 unsafe impl<T: Send> Send for BiasedLock<T> {}
 
+/// A `busy` flag. Its owner writes it at each step, and so does the owner of the next worker with its own.
+type Busy = crate::memory::cache_padded::CachePadded<AtomicBool>;
+
 /// The `busy` flags of the leases. Each flag lives as long as the lock.
 struct Leases {
     /// The current lease's.
-    current: NonNull<AtomicBool>,
+    current: NonNull<Busy>,
     /// The flags of leases that are over, and whose threads will not use them again.
-    spare: Vec<NonNull<AtomicBool>>,
-    all: Vec<NonNull<AtomicBool>>,
+    spare: Vec<NonNull<Busy>>,
+    all: Vec<NonNull<Busy>>,
 }
 
 impl Leases {
     /// The flag of a new lease.
-    fn issue(&mut self) -> NonNull<AtomicBool> {
+    fn issue(&mut self) -> NonNull<Busy> {
         self.current = self.spare.pop().unwrap_or_else(|| {
-            let flag = NonNull::from(Box::leak(Box::new(AtomicBool::new(false))));
+            let flag = NonNull::from(Box::leak(Box::new(Busy::from(AtomicBool::new(false)))));
             self.all.push(flag);
             flag
         });
@@ -113,7 +116,7 @@ impl Drop for Leases {
 pub(crate) struct Lease {
     number: usize,
     /// Whether the lease's thread is inside or trying to enter. Written by that thread only.
-    busy: NonNull<AtomicBool>,
+    busy: NonNull<Busy>,
 }
 
 // SAFETY: the flag lives as long as the lock, and the lease is used with that lock only.
@@ -133,7 +136,7 @@ impl Lease {
     }
 
     #[inline(always)]
-    fn busy(&self) -> &AtomicBool {
+    fn busy(&self) -> &Busy {
         // SAFETY: the flag lives as long as the lock that issued the lease.
         unsafe { self.busy.as_ref() }
     }
@@ -205,10 +208,13 @@ impl<T> BiasedLock<T> {
     /// The calling thread is inside, with `lease`, and has no guard.
     #[inline(always)]
     pub(crate) unsafe fn still_inside(&self, lease: Lease) -> OwnerGuard<'_, T> {
-        OwnerGuard {
-            lock: self,
-            busy: lease.busy,
-        }
+        self.guard(lease)
+    }
+
+    /// The owner is inside.
+    #[inline(always)]
+    fn guard(&self, Lease { busy, .. }: Lease) -> OwnerGuard<'_, T> {
+        OwnerGuard { lock: self, busy }
     }
 
     /// One attempt; the error is the conflicting word.
@@ -223,10 +229,7 @@ impl<T> BiasedLock<T> {
         barrier::light_if_asymmetric();
         // Acquire: pairs with the release store of a foreign thread that left: we see what it did.
         match self.word.load(Ordering::Acquire) {
-            word if word == lease.number => Ok(OwnerGuard {
-                lock: self,
-                busy: lease.busy,
-            }),
+            word if word == lease.number => Ok(self.guard(lease)),
             word => Err(word),
         }
     }
@@ -242,10 +245,7 @@ impl<T> BiasedLock<T> {
             // Acquire: as in `try_enter`.
             word = self.word.load(Ordering::Acquire);
             if word == lease.number | fenced {
-                return Ok(OwnerGuard {
-                    lock: self,
-                    busy: lease.busy,
-                });
+                return Ok(self.guard(lease));
             }
         }
     }
@@ -308,7 +308,7 @@ impl<T> BiasedLock<T> {
 pub(crate) struct OwnerGuard<'a, T> {
     lock: &'a BiasedLock<T>,
     /// The lease's flag.
-    busy: NonNull<AtomicBool>,
+    busy: NonNull<Busy>,
 }
 
 impl<T> Drop for OwnerGuard<'_, T> {

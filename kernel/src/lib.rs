@@ -18,9 +18,10 @@
 // The platform: std or loom, and the asymmetric fence.
 mod sys;
 
-// Memory: slab blocks, and the stacks that code runs on.
+// Memory: slab blocks, cache lines, and the stacks that code runs on.
 mod memory {
     pub(crate) mod blocks;
+    pub(crate) mod cache_padded;
 
     mod cache;
     mod class;

@@ -41,6 +41,7 @@
 
 use std::{mem, ops::Deref, ptr::NonNull};
 
+use crate::memory::cache_padded::CachePadded;
 use crate::sys::{AtomicPtr, AtomicUsize, Mutex, Ordering, barrier, lock, spin_loop};
 
 /// The number of slots in a new deque. Models use few, so that a deque grows within a few steps.
@@ -66,10 +67,6 @@ const ASKING_CHECKS: usize = 1;
 /// The value of `limit` after an alert.
 const ALERTED: usize = 0;
 
-/// Keeps the words that thieves write out of the cache lines that the owner writes.
-#[repr(align(128))]
-struct CachePadded<T>(T);
-
 /// A deque of pointers to `T`. A thief leaves an `S` at the place of the entry that it stole.
 pub(crate) struct Deque<T, S> {
     /// The place of the next push.
@@ -80,6 +77,8 @@ pub(crate) struct Deque<T, S> {
     slots: AtomicPtr<AtomicPtr<T>>,
     /// From this place on, an entry is the owner's, and the lock need not be taken: the greater of `top` and
     /// [`ThiefSide::shared`], or `usize::MAX` if fences are symmetric.
+    ///
+    /// The owner reads it at each pop, and thieves write it.
     seen_top: CachePadded<AtomicUsize>,
     /// The place of the next steal.
     top: AtomicUsize,
@@ -168,7 +167,7 @@ impl<T, S> Deque<T, S> {
             // A worker may be asleep already.
             limit: AtomicUsize::new(ALERTED),
             slots: AtomicPtr::new(slots.first()),
-            seen_top: CachePadded(AtomicUsize::new(if is_symmetric { usize::MAX } else { 0 })),
+            seen_top: AtomicUsize::new(if is_symmetric { usize::MAX } else { 0 }).into(),
             top: AtomicUsize::new(0),
             is_symmetric,
             thieves: Mutex::new(ThiefSide {
@@ -209,7 +208,7 @@ impl<T, S> Deque<T, S> {
         self.bottom.store(place, Ordering::Relaxed);
         barrier::light_if_asymmetric();
         // Relaxed: a thief that backed out touched nothing.
-        self.seen_top.0.load(Ordering::Relaxed) <= place
+        self.seen_top.load(Ordering::Relaxed) <= place
     }
 
     /// What became of the entry at `place`, whose pop failed: a thief has it or tries to, or it is shared or withdrawn.
@@ -346,7 +345,6 @@ impl<T, S> Deque<T, S> {
         if !self.is_symmetric {
             let top = self.top.load(Ordering::Relaxed);
             self.seen_top
-                .0
                 .store(top.max(inner.shared), Ordering::Relaxed);
         }
     }
@@ -367,7 +365,7 @@ impl<T, S> Deque<T, S> {
 
     /// Asks the owner to share the entry at `place`, unless it is shared already, and waits a little. Any thread.
     fn ask_for(&self, place: usize) {
-        let is_shared = || self.seen_top.0.load(Ordering::Relaxed) > place;
+        let is_shared = || self.seen_top.load(Ordering::Relaxed) > place;
         if is_shared() {
             return;
         }

@@ -18,6 +18,7 @@
 
 use std::{ptr, sync::Arc};
 
+use crate::memory::cache_padded::CachePadded;
 use crate::queue::queue_counts::QueueCounts;
 use crate::sys::{AtomicPtr, AtomicU64, Ordering};
 
@@ -40,18 +41,18 @@ struct RingShared<T> {
 }
 
 /// The end that fills the ring and takes from it. There is only one.
-pub(crate) struct RingOwner<T>(Arc<RingShared<T>>);
+pub(crate) struct RingOwner<T>(Arc<CachePadded<RingShared<T>>>);
 
 /// The end that only takes. There are many.
-pub(crate) struct RingThief<T>(Arc<RingShared<T>>);
+pub(crate) struct RingThief<T>(Arc<CachePadded<RingShared<T>>>);
 
 /// An empty ring.
 pub(crate) fn new<T>() -> (RingOwner<T>, RingThief<T>) {
-    let shared = Arc::new(RingShared {
+    let shared = Arc::new(CachePadded::from(RingShared {
         head: AtomicU64::new(0),
         tail: AtomicU64::new(0),
         slots: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
-    });
+    }));
     (RingOwner(shared.clone()), RingThief(shared))
 }
 

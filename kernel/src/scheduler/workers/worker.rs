@@ -51,7 +51,8 @@ use crate::{
     timer::arrivals::Arrivals,
 };
 
-/// What a worker consists of.
+/// What a worker consists of, padded as [`CachePadded`](crate::memory::cache_padded::CachePadded) pads.
+#[repr(align(128))]
 pub(crate) struct Worker {
     pub(crate) index: usize,
     pub(crate) core: BiasedLock<WorkerCore>,
