@@ -10,6 +10,7 @@ use crate::models::made_up::{Job, Jobs};
 use crate::{
     queue::{
         injector::Injector,
+        queue_counts::QueueCounts,
         ring::{self, CAPACITY, RingOwner, RingThief},
     },
     sys::{AtomicBool, Ordering},
@@ -53,6 +54,30 @@ fn an_owner_against_a_thief() {
         assert_in_order(&taken);
         assert_in_order(&stealing.join().unwrap());
         assert_eq!(owner.len(), 0);
+        jobs.assert_all_taken();
+    });
+}
+
+/// The owner of a ring from which nobody steals takes its jobs, while another thread counts them.
+#[test]
+fn an_owner_alone_against_a_count() {
+    loom::model(|| {
+        let jobs = Arc::new(Jobs::new(3));
+        let (mut owner, thief) = ring::alone();
+        let counting = thread::spawn(move || {
+            let QueueCounts { taken, put } = thief.counts();
+            assert!(taken <= put, "{taken} of {put}");
+        });
+        let mut taken = vec![];
+        for number in 0..3 {
+            push(&mut owner, &jobs, number);
+            if number > 0 {
+                taken.extend(pop(&mut owner, &jobs));
+            }
+        }
+        taken.extend(std::iter::from_fn(|| pop(&mut owner, &jobs)));
+        assert_eq!(taken, [0, 1, 2]);
+        counting.join().unwrap();
         jobs.assert_all_taken();
     });
 }

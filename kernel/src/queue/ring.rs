@@ -13,6 +13,8 @@
 //!
 //! The owner also takes the last job, if its creator joins it ([`RingOwner::pop_last`]).
 //!
+//! If there is one worker, nobody steals, and its owner takes a job by a store ([`alone`]).
+//!
 //! Rejected: a full ring gives half of its jobs to the injector, as in Go. That lost the order of the jobs: with 10,000
 //! runnable jobs, timers waited for 120 ms. New jobs go to the overflow queue instead.
 
@@ -32,11 +34,15 @@ pub(crate) const CAPACITY: usize = 4;
 const MOST_MOVED: u64 = if CAPACITY > 64 { 32 } else { 1 };
 const _: () = assert!(2 * MOST_MOVED < CAPACITY as u64);
 
+// In this order: `is_alone` is read with `head`.
+#[repr(C)]
 struct RingShared<T> {
     /// The next job to take. Written by the owner and by thieves.
     head: AtomicU64,
     /// The next slot to fill. Written by the owner.
     tail: AtomicU64,
+    /// Whether nobody takes but the owner.
+    is_alone: bool,
     slots: [AtomicPtr<T>; CAPACITY],
 }
 
@@ -46,11 +52,24 @@ pub(crate) struct RingOwner<T>(Arc<CachePadded<RingShared<T>>>);
 /// The end that only takes. There are many.
 pub(crate) struct RingThief<T>(Arc<CachePadded<RingShared<T>>>);
 
+/// Both ends of a ring.
+pub(crate) type Ends<T> = (RingOwner<T>, RingThief<T>);
+
 /// An empty ring.
-pub(crate) fn new<T>() -> (RingOwner<T>, RingThief<T>) {
+pub(crate) fn new<T>() -> Ends<T> {
+    with(false)
+}
+
+/// An empty ring from which nobody steals: the other end only counts.
+pub(crate) fn alone<T>() -> Ends<T> {
+    with(true)
+}
+
+fn with<T>(is_alone: bool) -> Ends<T> {
     let shared = Arc::new(CachePadded::from(RingShared {
         head: AtomicU64::new(0),
         tail: AtomicU64::new(0),
+        is_alone,
         slots: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
     }));
     (RingOwner(shared.clone()), RingThief(shared))
@@ -142,8 +161,25 @@ impl<T> RingOwner<T> {
     /// Takes the first job.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<*mut T> {
+        if self.0.is_alone {
+            return self.pop_alone();
+        }
         let mut place = [ptr::null_mut()];
         (self.0.take(&mut place, |count| count.min(1)) == 1).then_some(place[0])
+    }
+
+    /// The same, if nobody steals.
+    #[inline(always)]
+    fn pop_alone(&mut self) -> Option<*mut T> {
+        // Relaxed: the owner alone writes both.
+        let head = self.0.head.load(Ordering::Relaxed);
+        let is_empty = head == self.0.tail.load(Ordering::Relaxed);
+        (!is_empty).then(|| {
+            let job = self.0.slot(head).load(Ordering::Relaxed);
+            // Release: pairs with the load in `counts`, which reads `tail` after it.
+            self.0.head.store(head + 1, Ordering::Release);
+            job
+        })
     }
 
     /// Takes `job` if it is the last, for whoever joins what it queued last. Returns how many are before it, or None
@@ -186,11 +222,13 @@ impl<T> RingOwner<T> {
 impl<T> RingThief<T> {
     /// Steals the older half of the jobs, rounded up. Returns how many.
     pub(crate) fn steal(&self, place: &mut [*mut T; CAPACITY / 2]) -> usize {
+        debug_assert!(!self.0.is_alone, "nobody steals from this ring");
         self.0.take(place, |count| count.div_ceil(2))
     }
 
     /// Steals the oldest job.
     pub(crate) fn steal_one(&self) -> Option<*mut T> {
+        debug_assert!(!self.0.is_alone, "nobody steals from this ring");
         let mut place = [ptr::null_mut()];
         (self.0.take(&mut place, |count| count.min(1)) == 1).then_some(place[0])
     }

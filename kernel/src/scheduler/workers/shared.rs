@@ -26,6 +26,7 @@ use crate::{
     memory,
     queue::{
         injector::{Injector, JobBatch},
+        ring,
         sharing::refused_lazy_jobs::RefusedLazyJobs,
         sleepers::Sleepers,
     },
@@ -125,7 +126,12 @@ impl Shared {
             clock::ClockKind::Real => 0,
         };
         let subscriber = RuntimeSubscriber::current();
-        let (workers, leases): (Vec<_>, Vec<_>) = (0..config.workers).map(Worker::new).unzip();
+        let ring = match config.workers {
+            1 => ring::alone,
+            _ => ring::new,
+        };
+        let worker = |index| Worker::new(index, ring());
+        let (workers, leases): (Vec<_>, Vec<_>) = (0..config.workers).map(worker).unzip();
         let shared = NUMBERS.assign(|number| {
             let id = number | repeats;
             Arc::new(Shared {

@@ -73,9 +73,8 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// The worker, and its first lease.
-    pub(crate) fn new(index: usize) -> (Worker, Lease) {
-        let (ring, thief) = ring::new();
+    /// The worker, with this ring, and its first lease.
+    pub(crate) fn new(index: usize, (ring, thief): ring::Ends<Header>) -> (Worker, Lease) {
         let (core, lease) = BiasedLock::new(WorkerCore::new(ring));
         let worker = Worker {
             index,
