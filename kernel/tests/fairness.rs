@@ -388,7 +388,7 @@ fn spin(length: Duration) {
 }
 
 /// More than half of what a ring holds.
-const CROWD: usize = 200;
+const CROWD: usize = 600;
 
 /// Jobs that fill the ring of the only worker, and have 50 µs each before they yield.
 struct Crowd {

@@ -23,7 +23,7 @@ use crate::{
     biased_lock::{BiasedLock, Lease, OwnerFence, Revoked},
     queue::{
         injector::Injector,
-        ring::{self, CAPACITY, RingOwner, RingThief},
+        ring::{self, BATCH, RingOwner, RingThief},
     },
     sys::AtomicUsize as Watched,
 };
@@ -192,7 +192,7 @@ fn a_retake_against_a_spawn() {
         let thief = {
             let worker = worker.clone();
             thread::spawn(move || {
-                let mut place = [ptr::null_mut(); CAPACITY / 2];
+                let mut place = [ptr::null_mut(); BATCH];
                 let count = worker.thief.steal(&mut place);
                 worker.jobs.take_all(&place[..count]);
             })

@@ -11,7 +11,7 @@ use crate::{
     queue::{
         injector::Injector,
         queue_counts::QueueCounts,
-        ring::{self, CAPACITY, RingOwner, RingThief},
+        ring::{self, BATCH, CAPACITY, RingOwner, RingThief},
     },
     sys::{AtomicBool, Ordering},
 };
@@ -21,7 +21,7 @@ fn push(owner: &mut RingOwner<Job>, jobs: &Jobs, number: usize) {
 }
 
 fn steal(thief: &RingThief<Job>, jobs: &Jobs) -> Vec<usize> {
-    let mut place = [ptr::null_mut(); CAPACITY / 2];
+    let mut place = [ptr::null_mut(); BATCH];
     let count = thief.steal(&mut place);
     jobs.take_all(&place[..count])
 }

@@ -13,7 +13,7 @@ use crate::{
     biased_lock::BiasedLock,
     queue::{
         injector::Injector,
-        ring::{self, CAPACITY, RingThief},
+        ring::{self, BATCH, RingThief},
         sharing::Sharing,
         sleepers::{Before, Sleepers},
     },
@@ -91,7 +91,7 @@ impl Shared {
 
     /// As `search::from_injector`.
     fn move_from_injector(&self, owner: &mut ring::RingOwner<Job>) {
-        let mut batch = self.injector.pop(CAPACITY / 2);
+        let mut batch = self.injector.pop(BATCH);
         if batch.len() == 0 {
             return;
         }
@@ -114,7 +114,7 @@ impl Shared {
         if self.thief.len() == 0 || !self.sharing.begin_steal() {
             return None;
         }
-        let mut place = [std::ptr::null_mut(); CAPACITY / 2];
+        let mut place = [std::ptr::null_mut(); BATCH];
         let count = self.thief.steal(&mut place);
         self.jobs.take_all(&place[..count]).first().copied()
     }

@@ -7,9 +7,9 @@
 //!
 //! Whether thieves take is decided outside the ring ([`crate::queue::sharing`]).
 //!
-//! The owner takes one job and a thief half of them, both by one compare-and-swap of `head`. What they read before it
-//! is valid only if it succeeds. The design is that of Go's local run queue, except that the counters do not wrap, so
-//! that a thief that was preempted for hours cannot succeed.
+//! The owner takes one job and a thief half of them, at most [`BATCH`], both by one compare-and-swap of `head`. What
+//! they read before it is valid only if it succeeds. The design is that of Go's local run queue, except that the
+//! counters do not wrap, so that a thief that was preempted for hours cannot succeed.
 //!
 //! The owner also takes the last job, if its creator joins it ([`RingOwner::pop_last`]).
 //!
@@ -24,11 +24,14 @@ use crate::memory::cache_padded::CachePadded;
 use crate::queue::queue_counts::QueueCounts;
 use crate::sys::{AtomicPtr, AtomicU64, Ordering};
 
-/// How many jobs fit. Models use fewer, so that overflow happens within few steps.
-#[cfg(not(any(loom, miri)))]
-pub(crate) const CAPACITY: usize = 256;
-#[cfg(any(loom, miri))]
-pub(crate) const CAPACITY: usize = 4;
+/// How many jobs fit: 8 KiB for each worker. One that does not fit goes through the overflow queue and the injector, so
+/// it is linked, unlinked and put into a ring as well. Models use fewer, so that overflow happens within few steps.
+pub(crate) const CAPACITY: usize = if cfg!(any(loom, miri)) { 4 } else { 1024 };
+
+/// How many jobs go into a ring at once, from another ring or from the injector. It bounds the place on the stack of a
+/// thief, and what goes to one thief while others may come.
+pub(crate) const BATCH: usize = if cfg!(any(loom, miri)) { 2 } else { 128 };
+const _: () = assert!(BATCH <= CAPACITY / 2);
 
 /// How many jobs a take of the last one moves at most. All of them and their new places fit.
 const MOST_MOVED: u64 = if CAPACITY > 64 { 32 } else { 1 };
@@ -220,8 +223,8 @@ impl<T> RingOwner<T> {
 }
 
 impl<T> RingThief<T> {
-    /// Steals the older half of the jobs, rounded up. Returns how many.
-    pub(crate) fn steal(&self, place: &mut [*mut T; CAPACITY / 2]) -> usize {
+    /// Steals the older half of the jobs, rounded up, or as many as fit into `place`. Returns how many.
+    pub(crate) fn steal(&self, place: &mut [*mut T; BATCH]) -> usize {
         debug_assert!(!self.0.is_alone, "nobody steals from this ring");
         self.0.take(place, |count| count.div_ceil(2))
     }

@@ -258,7 +258,7 @@ fn take_share(worker_loop: &WorkerLoop<'_>, in_front: usize) -> Result<bool, Rev
         return Ok(false);
     }
     let share = shared.injector.len() / shared.workers.len() + 1;
-    let mut batch = shared.injector.pop(share.min(ring::CAPACITY / 2));
+    let mut batch = shared.injector.pop(share.min(ring::BATCH));
     let count = batch.len();
     match worker_loop.enter() {
         Ok(mut core) => {
@@ -383,7 +383,7 @@ fn steal_from_ring(worker_loop: &WorkerLoop<'_>, victim: usize) -> Result<bool, 
     take_half((worker_loop.worker(), worker_loop.lease()), victim)
 }
 
-/// Moves half of the victim's ring to that of the caller's worker.
+/// Moves half of the victim's ring, at most [`ring::BATCH`] jobs, to that of the caller's worker.
 fn take_half((worker, lease): (&Worker, Lease), victim: &Worker) -> Result<bool, Revoked> {
     if victim.thief.len() == 0 {
         return Ok(false);
@@ -391,7 +391,7 @@ fn take_half((worker, lease): (&Worker, Lease), victim: &Worker) -> Result<bool,
     // The lock first: jobs that were stolen before a revoked lease is noticed would be in no queue.
     // SAFETY: *owner*: the worker of this thread's context.
     let mut core = unsafe { worker.core.enter(lease) }?;
-    let mut batch = [ptr::null_mut(); ring::CAPACITY / 2];
+    let mut batch = [ptr::null_mut(); ring::BATCH];
     let count = victim.thief.steal(&mut batch);
     for job in &batch[..count] {
         // SAFETY: the victim's ring held the job's right to run.
