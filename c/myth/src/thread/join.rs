@@ -21,7 +21,7 @@ use super::{
 use crate::{
     queue::Node,
     saved::{across, around},
-    wait::{wait, wait_lent},
+    wait::{sleep, wait, wait_lent},
 };
 
 const ENDED_AND_STORED: u32 = STORED | ENDED;
@@ -103,23 +103,36 @@ unsafe fn take_result(thread: *const Thread, result: Option<&Cell<*mut c_void>>)
 fn wait_until_stored(thread: &Thread, limit: TimeLimit) -> Result<(), c_int> {
     /// How long an OS thread of the program pauses, which cannot let others run. A timer might find no free worker.
     const PAUSE: Duration = Duration::from_micros(50);
+    /// How long a joiner with a limit sleeps before it looks for a thread that has no stack. Workers try again after 1
+    /// to 16 ms.
+    const SLEEP: Duration = Duration::from_millis(1);
     while !is_stored(thread) {
         match limit {
             // It may be long before there is a stack. The handle is stored when the thread has begun.
             TimeLimit::ToTheEnd | TimeLimit::Until(None)
                 if thread.lazy.is_refused() && wait_for_end(thread) => {}
             TimeLimit::None => return Err(libc::EBUSY),
-            TimeLimit::Until(Some(deadline)) if Instant::now() >= deadline => {
-                return Err(libc::EBUSY);
-            }
-            _ => across(|| {
-                if !yield_with_stack() {
-                    os_thread::park_timeout(PAUSE);
+            TimeLimit::Until(Some(deadline)) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                match thread.lazy.is_refused() {
+                    _ if left.is_zero() => return Err(libc::EBUSY),
+                    true => sleep(left.min(SLEEP)),
+                    false => let_others_run(PAUSE),
                 }
-            }),
+            }
+            TimeLimit::ToTheEnd | TimeLimit::Until(None) => let_others_run(PAUSE),
         }
     }
     Ok(())
+}
+
+/// Yields; an OS thread of the program pauses.
+fn let_others_run(pause: Duration) {
+    across(|| {
+        if !yield_with_stack() {
+            os_thread::park_timeout(pause);
+        }
+    });
 }
 
 /// Whether the handle of a thread is stored. If it was left to its joiner, a job is made of it first: a joiner with a
