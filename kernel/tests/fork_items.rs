@@ -16,9 +16,9 @@ use std::{
 };
 
 use proptest::prelude::*;
-use tools::{on_each, runtime, watch};
+use tools::{Latch, on_each, runtime, watch};
 use weald_kernel::{
-    Runtime,
+    Runtime, Wait,
     fork::{self, Grain, Parts},
     spawn,
 };
@@ -196,6 +196,83 @@ fn the_panic_is_that_of_the_first_item_and_every_item_is_dropped_once() {
     }));
     assert_eq!(*ended.unwrap_err().downcast::<usize>().unwrap(), 399);
     assert_eq!(dropped.load(Ordering::Relaxed), 1_000);
+}
+
+/// Floating-point sums depend on the pieces; a chosen grain forks each of them.
+#[test]
+fn a_sum_of_cheap_items_is_that_of_forked_pieces_to_the_last_bit() {
+    on_each(|runtime| {
+        spawn_in(runtime, || {
+            let numbers: Vec<f64> = (0..10_000).map(|n| 1.0 / f64::from(n + 1)).collect();
+            let forked = fork::items(&numbers).grain(Grain::of(10));
+            let forked: f64 = forked.map(|n| *n).sum();
+            for _ in 0..100 {
+                let sum: f64 = fork::items(&numbers).map(|n| *n).sum();
+                assert_eq!(sum.to_bits(), forked.to_bits());
+            }
+        });
+    });
+}
+
+#[test]
+fn many_cheap_items_are_collected_in_their_order() {
+    on_each(|runtime| {
+        spawn_in(runtime, || {
+            for len in [1_025, 10_000, 100_000] {
+                let all: Vec<u64> = fork::items(0..len).map(|n| 3 * n).collect();
+                assert!(all.iter().copied().eq((0..len).map(|n| 3 * n)));
+                assert!(all.iter().copied().eq(fork::map(0..len, |n| 3 * n)));
+                let odd: Vec<u64> = fork::items(0..len).filter(|n| n % 2 == 1).collect();
+                assert!(odd.into_iter().eq((0..len).filter(|n| n % 2 == 1)));
+                assert_eq!(fork::items(0..len).flat_map(|n| 0..n % 3).count(), {
+                    (0..len).flat_map(|n| 0..n % 3).count()
+                });
+            }
+        });
+    });
+}
+
+/// What was gathered before and behind a panic is dropped, too.
+#[test]
+fn the_panic_in_many_cheap_items_is_that_of_the_first_and_each_is_dropped_once() {
+    struct Counted<'a>(&'a AtomicUsize);
+    impl Drop for Counted<'_> {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    on_each(|runtime| {
+        spawn_in(runtime, || {
+            let (made, dropped) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let chain = fork::items(0..10_000_usize).map(|n| {
+                if n % 4_000 == 3_999 {
+                    std::panic::panic_any(n);
+                }
+                made.fetch_add(1, Ordering::Relaxed);
+                Counted(&dropped)
+            });
+            let ended = catch_unwind(AssertUnwindSafe(|| chain.collect::<Vec<_>>().len()));
+            assert_eq!(*ended.unwrap_err().downcast::<usize>().unwrap(), 3_999);
+            assert_eq!(made.into_inner(), dropped.into_inner());
+        });
+    });
+}
+
+/// Up to 1024 items, and those of a chosen grain, may wait for each other however cheap those before them were.
+#[test]
+fn an_item_behind_cheap_ones_waits_for_the_next() {
+    for (len, grain) in [(1_024, Grain::auto()), (20_000, Grain::of(1))] {
+        let _watch = watch();
+        let runtime = runtime(2);
+        spawn_in(&runtime, move || {
+            let later = Latch::default();
+            fork::items(0..len).grain(grain).for_each(|n| match n {
+                1_000 => later.clone().wait(),
+                1_001 => later.open(),
+                _ => (),
+            });
+        });
+    }
 }
 
 #[test]

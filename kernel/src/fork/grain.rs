@@ -4,7 +4,11 @@ use std::{convert::Infallible, panic::Location};
 
 use crate::fork::{
     parts::{IntoParts, Parts},
-    pieces, root_fork,
+    pieces::{
+        self,
+        batches::{Grouping, Pieces},
+    },
+    root_fork,
 };
 
 /// Into how many pieces work is divided by default: enough for many workers and uneven items, and few enough
@@ -27,7 +31,8 @@ pub struct Grain {
 }
 
 impl Grain {
-    /// About a thousand pieces.
+    /// About a thousand pieces. Of more than 1024 items, up to 16 neighbouring pieces run without forks between them as
+    /// long as the clock says that they take a few microseconds.
     pub fn auto() -> Grain {
         Grain::default()
     }
@@ -47,8 +52,13 @@ impl Grain {
         }
     }
 
-    fn for_len(self, len: usize) -> usize {
-        self.items.unwrap_or(len.div_ceil(PIECES)).max(1)
+    /// Up to [`PIECES`] items are each a piece of its own, which may wait for the others.
+    fn pieces(self, len: usize, grouping: Grouping) -> Pieces {
+        match self.items {
+            Some(grain) => Pieces::forked(grain),
+            None if len <= PIECES => Pieces::forked(1),
+            None => Pieces::in_batches(len.div_ceil(PIECES), grouping),
+        }
     }
 
     /// As [`for_each`].
@@ -58,7 +68,7 @@ impl Grain {
             piece.items().for_each(&f);
             Ok(())
         };
-        never(self.run(items, &leaf, &|(), ()| ()));
+        never(self.run_in_any_groups(items, &leaf, &|(), ()| ()));
     }
 
     /// As [`try_for_each`].
@@ -72,7 +82,7 @@ impl Grain {
         f: impl Fn(S::Item) -> Result<(), E> + Sync,
     ) -> Result<(), E> {
         let leaf = |piece: S::Parts| piece.items().try_for_each(&f);
-        self.run(items, &leaf, &|(), ()| ())
+        self.run_in_any_groups(items, &leaf, &|(), ()| ())
     }
 
     /// As [`map`].
@@ -91,19 +101,13 @@ impl Grain {
         items: S,
         f: impl Fn(S::Item) -> Result<R, E> + Sync,
     ) -> Result<Vec<R>, E> {
-        let leaf =
-            |piece: S::Parts| Ok(vec![piece.items().map(&f).collect::<Result<Vec<R>, E>>()?]);
-        let combine = |mut left: Vec<Vec<R>>, mut right: Vec<Vec<R>>| {
-            left.append(&mut right);
-            left
+        let leaf = |piece: S::Parts, mut all: Vec<R>| {
+            for result in piece.items().map(&f) {
+                all.push(result?);
+            }
+            Ok(all)
         };
-        let mut pieces = self.run(items, &leaf, &combine)?;
-        if pieces.len() == 1 {
-            return Ok(pieces.remove(0));
-        }
-        let mut all = Vec::with_capacity(pieces.iter().map(Vec::len).sum());
-        pieces.into_iter().for_each(|piece| all.extend(piece));
-        Ok(all)
+        self.gather(items, &leaf, &Vec::with_capacity)
     }
 
     /// As [`reduce`].
@@ -140,6 +144,7 @@ impl Grain {
         self.run(items, &leaf, &both)
     }
 
+    /// Runs `leaf` on pieces, and combines the results of neighbours, in the same groups each time.
     #[track_caller]
     pub(super) fn run<S: IntoParts, R: Send, E: Send>(
         self,
@@ -148,14 +153,50 @@ impl Grain {
         combine: &(impl Fn(R, R) -> R + Sync),
     ) -> Result<R, E> {
         let parts = items.into_parts();
-        let grain = self.for_len(parts.len());
-        match parts.len() > grain {
-            // The root fork begins here, so that it knows its caller.
-            true => root_fork::with_fork_deque(Location::caller(), |_| {
-                pieces::run(parts, grain, leaf, combine)
-            }),
-            false => pieces::run(parts, grain, leaf, combine),
-        }
+        let pieces = self.pieces(parts.len(), Grouping::Fixed);
+        let run = |parts| pieces::run(parts, pieces, leaf, combine);
+        in_root_fork(parts, pieces, Location::caller(), run)
+    }
+
+    /// As [`run`](Grain::run), for results that are the same in any groups.
+    #[track_caller]
+    pub(super) fn run_in_any_groups<S: IntoParts, R: Send, E: Send>(
+        self,
+        items: S,
+        leaf: &(impl Fn(S::Parts) -> Result<R, E> + Sync),
+        combine: &(impl Fn(R, R) -> R + Sync),
+    ) -> Result<R, E> {
+        let parts = items.into_parts();
+        let pieces = self.pieces(parts.len(), Grouping::Free);
+        let run = |parts| pieces::run(parts, pieces, leaf, combine);
+        in_root_fork(parts, pieces, Location::caller(), run)
+    }
+
+    /// Runs `leaf` on pieces, each with the vector that it appends to; `start` makes one for so many items.
+    #[track_caller]
+    pub(super) fn gather<S: IntoParts, R: Send, E: Send>(
+        self,
+        items: S,
+        leaf: &(impl Fn(S::Parts, Vec<R>) -> Result<Vec<R>, E> + Sync),
+        start: &(impl Fn(usize) -> Vec<R> + Sync),
+    ) -> Result<Vec<R>, E> {
+        let parts = items.into_parts();
+        let pieces = self.pieces(parts.len(), Grouping::Free);
+        let gather = |parts| pieces::gather(parts, pieces, leaf, start);
+        in_root_fork(parts, pieces, Location::caller(), gather)
+    }
+}
+
+/// Runs `act` in a root fork that begins here, so that it knows its caller, unless the parts are a single piece.
+fn in_root_fork<P: Parts, R>(
+    parts: P,
+    pieces: Pieces,
+    site: &'static Location<'static>,
+    act: impl FnOnce(P) -> R,
+) -> R {
+    match pieces.divide(parts.len()) {
+        true => root_fork::with_fork_deque(site, |_| act(parts)),
+        false => act(parts),
     }
 }
 

@@ -228,7 +228,10 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
             steps.apply(piece.items()).for_each(&f);
             Ok::<(), Infallible>(())
         };
-        never(self.grain.run(self.parts, &leaf, &|(), ()| ()));
+        never(
+            self.grain
+                .run_in_any_groups(self.parts, &leaf, &|(), ()| ()),
+        );
     }
 
     /// Folds the items of each piece into a value that begins as `start()`, and combines the values of neighbouring
@@ -316,7 +319,10 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
     /// ```
     #[track_caller]
     pub fn count(self) -> usize {
-        self.fold(|| 0, |count, _| count + 1, |left, right| left + right)
+        let steps = &self.steps;
+        let leaf = |piece: P| Ok::<usize, Infallible>(steps.apply(piece.items()).count());
+        let add = |left, right| left + right;
+        never(self.grain.run_in_any_groups(self.parts, &leaf, &add))
     }
 
     /// All items in their order, in any collection.
@@ -337,18 +343,17 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
         S::Out: Send,
     {
         let steps = &self.steps;
-        let leaf = |piece: P| {
-            Ok::<_, Infallible>(vec![steps.apply(piece.items()).collect::<Vec<S::Out>>()])
+        let leaf = |piece: P, mut all: Vec<S::Out>| {
+            all.extend(steps.apply(piece.items()));
+            Ok::<_, Infallible>(all)
         };
-        let append = |mut left: Vec<Vec<S::Out>>, mut right: Vec<Vec<S::Out>>| {
-            left.append(&mut right);
-            left
+        // What is left of a filter may need much less room than the items.
+        let start = |items| match S::KEEPS_COUNT {
+            true => Vec::with_capacity(items),
+            false => Vec::new(),
         };
-        let mut pieces = never(self.grain.run(self.parts, &leaf, &append));
-        match pieces.len() {
-            1 => pieces.swap_remove(0).into_iter().collect(),
-            _ => joined(pieces).into_iter().collect(),
-        }
+        let all = never(self.grain.gather(self.parts, &leaf, &start));
+        all.into_iter().collect()
     }
 
     /// An item for which `f` returns true, if there is one: of several, any one. The other workers stop soon: none
@@ -391,13 +396,9 @@ impl<P: Parts, S: Steps<P::Item>> Items<P, S> {
                 ControlFlow::Break(None) | ControlFlow::Continue(()) => Ok(()),
             }
         };
-        self.grain.run(self.parts, &leaf, &|(), ()| ()).err()
+        let ended = self
+            .grain
+            .run_in_any_groups(self.parts, &leaf, &|(), ()| ());
+        ended.err()
     }
-}
-
-/// The items of all pieces in one vector.
-fn joined<T>(pieces: Vec<Vec<T>>) -> Vec<T> {
-    let mut all = Vec::with_capacity(pieces.iter().map(Vec::len).sum());
-    pieces.into_iter().for_each(|piece| all.extend(piece));
-    all
 }

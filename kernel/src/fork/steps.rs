@@ -9,6 +9,8 @@ pub trait Steps<T>: Sync {
 
     /// Whether one item may become many.
     const MULTIPLY: bool;
+    /// Whether each item becomes exactly one.
+    const KEEPS_COUNT: bool = false;
 
     /// The items of a piece, after all steps.
     fn apply(&self, items: impl Iterator<Item = T>) -> impl Iterator<Item = Self::Out>;
@@ -42,6 +44,7 @@ pub struct FlatMap<S, F> {
 impl<T> Steps<T> for AsIs {
     type Out = T;
     const MULTIPLY: bool = false;
+    const KEEPS_COUNT: bool = true;
 
     fn apply(&self, items: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
         items
@@ -51,6 +54,7 @@ impl<T> Steps<T> for AsIs {
 impl<T, S: Steps<T>, R, F: Fn(S::Out) -> R + Sync> Steps<T> for Map<S, F> {
     type Out = R;
     const MULTIPLY: bool = S::MULTIPLY;
+    const KEEPS_COUNT: bool = S::KEEPS_COUNT;
 
     fn apply(&self, items: impl Iterator<Item = T>) -> impl Iterator<Item = R> {
         self.before.apply(items).map(&self.f)
@@ -60,6 +64,7 @@ impl<T, S: Steps<T>, R, F: Fn(S::Out) -> R + Sync> Steps<T> for Map<S, F> {
 impl<T, S: Steps<T>, F: Fn(&S::Out) -> bool + Sync> Steps<T> for Filter<S, F> {
     type Out = S::Out;
     const MULTIPLY: bool = S::MULTIPLY;
+    const KEEPS_COUNT: bool = false;
 
     fn apply(&self, items: impl Iterator<Item = T>) -> impl Iterator<Item = S::Out> {
         self.before.apply(items).filter(&self.f)
@@ -69,6 +74,7 @@ impl<T, S: Steps<T>, F: Fn(&S::Out) -> bool + Sync> Steps<T> for Filter<S, F> {
 impl<T, S: Steps<T>, I: IntoIterator, F: Fn(S::Out) -> I + Sync> Steps<T> for FlatMap<S, F> {
     type Out = I::Item;
     const MULTIPLY: bool = true;
+    const KEEPS_COUNT: bool = false;
 
     fn apply(&self, items: impl Iterator<Item = T>) -> impl Iterator<Item = I::Item> {
         self.before.apply(items).flat_map(&self.f)
