@@ -391,8 +391,8 @@ pub use api::{
         yield_now,
     },
     unit::{
-        AsUnit, Certainty, Unit, UnitPlace, current_runtime, is_shutting_down, serves_worker,
-        worker_index,
+        AsUnit, Certainty, Unit, UnitPlace, current_runtime, is_shutting_down, others_work,
+        serves_worker, worker_index,
     },
     wanted::{wanted_by, wanted_until},
 };

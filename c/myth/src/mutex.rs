@@ -1,7 +1,8 @@
 //! The mutex.
 //!
 //! A free mutex is taken by the first that asks: one that was handed over would be idle until its new owner runs. A
-//! waiter that was passed over eight times has it handed over, so none starves.
+//! waiter that was passed over eight times has it handed over, so none starves. Before it waits, a thread looks for a
+//! microsecond whether the mutex is free, unless somebody waits already: then the mutex is for a waiter.
 //!
 //! The state has two bits. `WAITERS` is set by a waiter before it enters the queue, and cleared under the queue's lock
 //! by an owner that finds the queue empty. An unlock clears `LOCKED` as its last access to the mutex, so whoever takes
@@ -18,9 +19,11 @@ use std::{
     time::Instant,
 };
 
+use weald_kernel::others_work;
+
 use crate::{
     queue::{Node, Queue, Taken},
-    sys::AtomicU32,
+    sys::{AtomicU32, pause},
     thread::{self, Thread},
     wait::{Ended, wait_in_until},
 };
@@ -28,6 +31,9 @@ use crate::{
 const LOCKED: u32 = 1;
 const WAITERS: u32 = 2;
 
+/// How often a thread looks whether the mutex is free before it waits: for about a microsecond. In models each look is
+/// a step.
+const LOOKS: u32 = if cfg!(loom) { 1 } else { 64 };
 /// How often a waiter is passed over before the mutex is handed to it. In models that happens early.
 const MOST_PASSED_OVER: u32 = if cfg!(loom) { 1 } else { 8 };
 /// What a waiter finds in its note when it owns the mutex.
@@ -221,6 +227,22 @@ impl Mutex {
         self.state.fetch_or(LOCKED, Acquire) & LOCKED == 0
     }
 
+    /// Takes it, if its owner may run on another worker, frees it within about a microsecond, and nobody waits. A wait
+    /// and its wake take longer than what most owners do with it.
+    pub(crate) fn take_soon(&self, deadline: Option<Instant>) -> bool {
+        if !is_worth_a_look() || deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return false;
+        }
+        for _ in 0..LOOKS {
+            match self.state.load(Relaxed) {
+                0 if self.take() => return true,
+                0 | LOCKED => pause(),
+                _has_waiters => return false,
+            }
+        }
+        false
+    }
+
     /// Frees it, if somebody has it and nobody waits.
     #[inline(always)]
     fn free(&self) -> bool {
@@ -232,6 +254,9 @@ impl Mutex {
 
     #[cold]
     fn wait(&self, deadline: Option<Instant>) -> Result<(), c_int> {
+        if self.take_soon(deadline) {
+            return Ok(());
+        }
         let node = Node::new(0);
         loop {
             let passed_over = node.note.get();
@@ -296,4 +321,9 @@ impl Mutex {
             }
         }
     }
+}
+
+/// Whether an owner may run while the caller looks. Models have no workers.
+fn is_worth_a_look() -> bool {
+    cfg!(all(loom, test)) || others_work()
 }

@@ -18,3 +18,10 @@ pub(crate) fn spin() {
     #[cfg(not(loom))]
     std::hint::spin_loop();
 }
+
+/// As [`spin`], between a few looks. No step of a model: a thread that yields there runs on only when no other can, and
+/// would always find what it looks for.
+pub(crate) fn pause() {
+    #[cfg(not(loom))]
+    spin();
+}

@@ -58,6 +58,16 @@ pub fn worker_index() -> Option<usize> {
     context::again().worker().map(|(worker, _)| worker.index)
 }
 
+/// Whether another worker of the caller's runtime has work at this moment: what the caller waits for may come while it
+/// looks for it a few more times. False if the calling thread serves no worker.
+pub fn others_work() -> bool {
+    let cx = context::again();
+    cx.worker().is_some()
+        && cx
+            .shared()
+            .is_some_and(|shared| shared.sleepers.idle() + 1 < shared.workers.len())
+}
+
 /// The number of the current runtime: the one that runs the caller, else the default one, which starts if need be.
 pub fn current_runtime() -> u16 {
     with_current(Shared::id)

@@ -202,6 +202,12 @@ impl<S> Sleepers<S> {
             .any(|(other, _)| *other == worker)
     }
 
+    /// How many workers slept or searched a moment ago.
+    pub(crate) fn idle(&self) -> usize {
+        let counts = self.counts.load(Ordering::Relaxed);
+        (counts & SLEEPING_MASK) + counts / SEARCHING
+    }
+
     /// How many workers slept a moment ago.
     pub(crate) fn sleeping(&self) -> usize {
         self.counts.load(Ordering::Relaxed) & SLEEPING_MASK

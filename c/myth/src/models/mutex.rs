@@ -1,6 +1,9 @@
 //! Models of the mutex: one thread inside, its writes are visible to the next, and no wake is lost.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
 
 use loom::{cell::Cell, thread};
 
@@ -55,6 +58,33 @@ fn three_threads_lock() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = model.preemption_bound.map(|bound| bound.min(2));
     model.check(|| counted(&[1, 1, 1]));
+}
+
+/// A thread that looks before it waits finds the mutex free, or waits; and it finds it locked at first.
+#[test]
+fn a_look_before_a_wait() {
+    // Those of all interleavings, which loom does not watch.
+    let [taken, left] = [const { AtomicBool::new(false) }; 2].map(Arc::new);
+    let found = [taken.clone(), left.clone()];
+    loom::model(move || {
+        let guarded = guarded();
+        let other = Arc::clone(&guarded);
+        let other = thread::spawn(move || count(&other));
+        let (mutex, cell) = &guarded.0;
+        if !mutex.lock_at_once() {
+            let soon = mutex.take_soon(None);
+            found[usize::from(!soon)].store(true, Relaxed);
+            if !soon {
+                mutex.lock(None).unwrap();
+            }
+        }
+        cell.set(cell.get() + 1);
+        mutex.unlock().unwrap();
+        other.join().unwrap();
+        assert!(!mutex.is_locked());
+        assert_eq!(cell.get(), 2);
+    });
+    assert!(taken.load(Relaxed) && left.load(Relaxed));
 }
 
 /// Whoever takes the mutex and frees its memory is not disturbed by the one that had it before: the last access of an
